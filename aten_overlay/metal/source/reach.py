@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from aten_overlay.metal.source.declarations import Entry, Instance, Unit, find_candidates, find_definition
+from aten_overlay.metal.source.declarations import Entry, Instance, Kernel, Unit, find_candidates, find_definition
 from aten_overlay.metal.source.lexer import Source
 from aten_overlay.metal.source.syntax import Declaration
 
@@ -33,9 +33,7 @@ def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
     if not chosen:
         return unit.entries
     own = {id(i.declaration) for i in chosen}
-    names = {i.short_name for i in chosen}
-    candidates = {id(k.declaration) for i in chosen for k in find_candidates(unit, i)}
-    namesakes = {id(k.declaration) for k in unit.kernels if k.name in names} - candidates
+    namesakes = {id(k.declaration) for k in find_namesakes(unit, chosen)}
     roots: set[str] = set()
     for entry in unit.entries:
         if entry.names is None or id(entry.declaration) in own:
@@ -45,6 +43,13 @@ def find_needed(unit: Unit, asked: Iterable[Instance]) -> list[Entry]:
     reached = _close(unit, roots)
     entries = (e for e in unit.entries if id(e.declaration) not in namesakes)
     return [e for e in entries if e.names is None or id(e.declaration) in own or not reached.isdisjoint(e.names)]
+
+
+def find_namesakes(unit: Unit, asked: Sequence[Instance]) -> list[Kernel]:
+    """The kernels with the name of one that is asked for, in namespaces that its name excludes."""
+    names = {i.short_name for i in asked}
+    candidates = {id(k.declaration) for i in asked for k in find_candidates(unit, i)}
+    return [k for k in unit.kernels if k.name in names and id(k.declaration) not in candidates]
 
 
 def _close(unit: Unit, start: Iterable[str]) -> set[str]:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,14 @@ from porter.core.errors import Place, PorterError
 from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
-from porter.verdict.build.kernel_files import defines_kernel, find_faults
+from porter.verdict.build.kernel_files import break_kernels, defines_kernel, find_faults, find_namesakes
 from porter.verdict.build.libraries import Built, build, build_shared, list_companions, widen_indices
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, name_in_fork, porter_error, raising_overlay_errors, raising_porter_errors
 from porter.verdict.limits import PRINT_KERNEL
 from porter.verdict.native import native_target
-from porter.verdict.result import FUSED, HOST, ForkFinding, VerifyTarget
+from porter.verdict.result import FUSED, HOST, ForkFinding, VerifyTarget, finding_of_error
 from porter.verdict.suite import counters, cpu_memory, index_width, selection
 from porter.verdict.suite.selection import Selection
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from aten_overlay.apple.mpsgraph.recorder import Recorder
     from aten_overlay.device.frameworks import LoadedFrameworks
     from aten_overlay.device.state import Device
+    from aten_overlay.metal.build import Options
     from porter.verdict.short_arguments import ShortArguments
 
 NAME = HOST
@@ -248,24 +249,42 @@ def list_short_arguments() -> tuple[ForkFinding, ...]:
 def find_kernel_faults(
     tree: Tree, broken: Mapping[Path, PorterError], prefixes: Sequence[str], arithmetic: str
 ) -> tuple[ForkFinding, ...]:
-    """The findings of kernel files that `load` says do not compile. Raises as `find_faults` does."""
-    return tuple(find_faults(tree, broken, partial(_fails_before, tree, prefixes, arithmetic)))
+    """The findings of kernel files that `load` says do not compile, and of namesakes of kernels with these prefixes in
+    the files that the plan writes. Raises as `find_faults` does.
+    """
+    from aten_overlay.metal.build import QUICK, Options
+
+    def fails_before(path: str, prefixes: Sequence[str] = prefixes) -> bool:
+        before = materialise(tree.checkout, {}, cache.root(), tree.earlier).root
+        options = Options(metal_include(before), (), arithmetic, optimization=QUICK)
+        return _find_error(before / path, prefixes, options) is not None
+
+    options = Options(metal_include(tree.root), (), arithmetic, optimization=QUICK)
+    findings = list(find_faults(tree, broken, fails_before))
+    for path in (path for path in tree.kernel_files() if path in tree.texts):
+        with raising_porter_errors():
+            namesakes = tuple(find_namesakes(tree.root / path, prefixes, options))
+        for name in namesakes:
+            if error := _find_error(tree.root / path, [name], options):
+                error = name_in_fork(error, tree.root)
+                if not fails_before(path, [name]):
+                    raise break_kernels(error)
+                findings.append(finding_of_error(error))
+    return tuple(findings)
 
 
-def _fails_before(tree: Tree, prefixes: Sequence[str], arithmetic: str, path: str) -> bool:
-    """Whether a kernel file, or one of its kernels with these prefixes, does not compile in the fork before a plan."""
-    from aten_overlay.metal.build import QUICK, Options, compile_kernels, host_names
+def _find_error(file: Path, prefixes: Sequence[str], options: Options) -> PorterError | None:
+    """Why a kernel file, or one of its kernels with these prefixes, does not compile."""
+    from aten_overlay.metal.build import compile_kernels, host_names
 
-    before = materialise(tree.checkout, {}, cache.root(), tree.earlier).root
-    options = Options(metal_include(before), (), arithmetic, optimization=QUICK)
     try:
         with raising_porter_errors():
-            names = [name for name in host_names(before / path, options) if name.startswith(tuple(prefixes))]
+            names = [name for name in host_names(file, options) if name.startswith(tuple(prefixes))]
             if names:
-                compile_kernels(before / path, names, options)
-    except PorterError:
-        return True
-    return False
+                compile_kernels(file, names, options)
+    except PorterError as error:
+        return error
+    return None
 
 
 def load(

@@ -69,9 +69,29 @@ def find_faults(
         if path in tree.texts:
             raise error
         if edits_headers and not fails_before(path):
-            what = f"the port breaks a kernel file: {error.what}"
-            raise PorterError("PTR426", what, error.place, "Keep what the file uses of the header.")
+            raise break_kernels(error)
         yield finding_of_error(error)
+
+
+def break_kernels(error: PorterError) -> PorterError:
+    """PTR426 for kernels that a plan breaks."""
+    what = f"the port breaks a kernel file: {error.what}"
+    return PorterError("PTR426", what, error.place, "Keep what the file uses of the header.")
+
+
+def find_namesakes(file: Path, prefixes: Sequence[str], options: Options) -> Iterator[str]:
+    """One kernel, by its name, of each template in a file with the name of one that has these prefixes, and in another
+    namespace: such a template is not compiled with it.
+    """
+    from aten_overlay.metal.build import read_unit
+    from aten_overlay.metal.source import reach
+    from aten_overlay.metal.source.declarations import find_candidates
+
+    unit = read_unit(_preprocess(file, options))
+    asked = [instance for instance in unit.instances if instance.host_name.startswith(tuple(prefixes))]
+    others = [instance for instance in unit.instances if instance not in asked]
+    for kernel in reach.find_namesakes(unit, asked):
+        yield from [each.host_name for each in others if kernel in find_candidates(unit, each)][:1]
 
 
 # How names of kernels with indices of either width end, but for numbers that they are instances of.

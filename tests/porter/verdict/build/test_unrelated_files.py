@@ -11,6 +11,7 @@ import pytest
 from aten_overlay.metal.compiler import find_clang
 from porter.core.errors import Place, PorterError
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.verdict.backends.host import find_kernel_faults
 from porter.verdict.build import libraries
 from porter.verdict.build.kernel_files import defines_kernel, find_faults
 from porter.verdict.build.objects import Recipe
@@ -156,3 +157,32 @@ def test_kernel_files_are_findings_unless_a_plan_writes_or_breaks_them(tmp_path:
                 find()
         else:
             assert find() == [ForkFinding("PTR101 no type", "a:3")]
+
+
+_NAMESAKES = """#include <metal_stdlib>
+namespace there {
+template <typename T> kernel void dense(device T* x, uint i [[thread_position_in_grid]]) { x[i] = 2; }
+}
+template <typename T> kernel void dense(device T* x, device %s* y, uint i [[thread_position_in_grid]]) { x[i] = y[i]; }
+template [[host_name("sin_float")]] kernel void ::there::dense<float>(device float*, uint);
+template [[host_name("cos_float")]] kernel void dense<float>(device float*, device float*, uint);
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code"),
+    [("T", "T", ""), ("Lost", "Lost", "finding"), ("Lost", "T", ""), ("T", "Lost", "PTR426")],
+)
+def test_a_namesake_of_a_kernel_under_test_is_a_finding_unless_the_plan_breaks_it(
+    before: str, after: str, code: str, tmp_path: Path
+) -> None:
+    path = f"{KERNELS}/Pool.metal"
+    tree = make_tree(tmp_path, {path: _NAMESAKES % before}, {path: f"{_NAMESAKES % after}\n"})
+    find = partial(find_kernel_faults, tree, {}, ["sin_"], "default")
+    if code == "PTR426":
+        with pytest.raises(PorterError, match=r"PTR426 the port breaks a kernel file: .*'Lost'"):
+            find()
+        return
+    findings = find()
+    assert [finding.place for finding in findings] == ([f"{path}:5"] if code else [])
+    assert all("unknown type name 'Lost'" in finding.what for finding in findings)
