@@ -21,7 +21,8 @@ EXPECTED = "xfailed"
 FAILED = ("failed", EXPECTED)
 CRASHED = "crashed"
 LISTED = (EXPECTED, "xpassed")
-INHERITED = "PTR446"
+INHERITED, REFUSED = "PTR446", "PTR447"
+_NOT_IMPLEMENTED = "NotImplementedError:"  # as the suite says an error of `TORCH_CHECK_NOT_IMPLEMENTED`
 _ASKED = 4  # failed tests that the old code is run with to tell that
 _LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
@@ -68,13 +69,26 @@ def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict
     alike = [each.test for each in ours if each.test in before and _is_inherited(before[each.test], each)]
     what = f"fails {len(alike)} of these tests in the same words, the first {alike[0]}" if alike else ""
     note = f"{INHERITED} the old code {what}: its graph is wrong there, and the port computes the same"
+    refused = [each.test for each in ours if each.test in before and _refuses(before[each.test], each)]
+    where = f"in {len(refused)} of these tests, the first {refused[0]}" if refused else ""
+    refusal = f"{REFUSED} the port refuses what the old code computes wrongly {where}: the fork's lists ask for it"
     return replace(
         verdict,
         failed=len(ours),
         failures=tuple(ours),
         failed_before=(*verdict.failed_before, *theirs),
         dtypes=rows,
-        notes=(*verdict.notes, *([note] if alike else [])),
+        notes=(*verdict.notes, *([note] if alike else []), *([refusal] if refused else [])),
+    )
+
+
+def _refuses(before: EarlierResult, now: Failure) -> bool:
+    """Whether all that a test finds is refused as not implemented, and was wrong before."""
+    wrong = {each.sample for each in before.findings if each.sample >= 0}
+    return (
+        before.status in FAILED
+        and bool(now.findings)
+        and all(each.what.startswith(_NOT_IMPLEMENTED) and each.sample in wrong for each in now.findings)
     )
 
 

@@ -216,6 +216,22 @@ def test_values_that_the_old_graph_has_wrong_too_are_a_failure_with_a_note() -> 
         assert not any("PTR446" in note for note in tell_apart(verdict(*wrong), then).notes)
 
 
+def test_what_is_refused_and_was_wrong_before_is_a_failure_with_a_note() -> None:
+    refused = tuple(replace(each, what="NotImplementedError: silu: complex dtypes are not supported") for each in WRONG)
+    judged = tell_apart(verdict(*refused), before(*WRONG))
+    assert (judged.ok, judged.failed) == (False, 1)
+    what = f"the port refuses what the old code computes wrongly in 1 of these tests, the first {GRADIENT}"
+    assert judged.notes[-1] == f"PTR447 {what}: the fork's lists ask for it"
+    for now, then in (
+        (refused, before(WRONG[0])),
+        (refused, before(*WRONG, status="crashed")),
+        (refused, before(status="passed")),
+        ((refused[0], WRONG[1]), before(*WRONG)),
+        (WRONG, before(*WRONG)),
+    ):
+        assert not any("PTR447" in note for note in tell_apart(verdict(*now), then).notes)
+
+
 def test_tests_that_compared_nothing_are_not_asked_of_the_old_code() -> None:
     broken = replace(WRONG[0], kernel_calls=2, sample=-1)
     assert list_inheritable(verdict(broken)) == ()
