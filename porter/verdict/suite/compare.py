@@ -292,6 +292,23 @@ def take_positions(source: torch.Tensor, got: Sequence[torch.Tensor], want: Sequ
     return any(not _keep_order(source, positions, d) and _name(source, got[1], values, d) for d in fitting)
 
 
+def place_nans(source: torch.Tensor, got: Sequence[torch.Tensor], want: Sequence[torch.Tensor]) -> bool:
+    """Whether positions of `got` among its results are as right as those of `want`, which keep no order among NaNs.
+
+    Each element of `source` has a position, int64; a NaN equals no other, so that each is a result of its own. The NaNs
+    have to have the same positions in some order, and all else the very same.
+    """
+    if min(len(got), len(want)) < 2 or not source.is_floating_point():
+        return False
+    ours, theirs = got[1], want[1]
+    if theirs.dtype is not torch.int64 or theirs.shape != source.shape or ours.shape != theirs.shape:
+        return False
+    nan = source.isnan()
+    is_ordered = bool((theirs[nan].diff() > 0).all())
+    is_placed = torch.equal(ours[nan].sort().values, theirs[nan].sort().values)
+    return not is_ordered and is_placed and torch.equal(ours[~nan], theirs[~nan])
+
+
 def _list_dimensions(source: torch.Tensor, positions: torch.Tensor) -> Iterator[int]:
     """The dimensions that positions may be along: all others have the source's sizes."""
     if positions.dtype is not torch.int64 or positions.ndim != source.ndim or not positions.numel():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from porter.verdict.suite.compare import take_positions
+from porter.verdict.suite.compare import place_nans, take_positions
 
 NAN = math.nan
 ROW = torch.tensor([[5.0, 7.0, 5.0, NAN, 5.0, NAN]])
@@ -87,3 +87,24 @@ def test_long_rows_of_equal_elements_are_ranked() -> None:
     turned[:2] = positions[:2].flip(0)
     assert take_positions(source.float(), (values, positions), (values, turned))
     assert not take_positions(source.float(), (values, turned), (values, positions))
+
+
+SOURCE = torch.tensor([[NAN, 2.0, NAN], [1.0, NAN, 2.0]])
+RESULTS = torch.tensor([1.0, 2.0, NAN, NAN, NAN])
+
+
+def placed(*positions: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The results, and which of them each element of the source is."""
+    return RESULTS, torch.tensor(positions).view(2, 3)
+
+
+def test_nans_are_results_of_their_own_in_any_order_where_the_cpu_keeps_none() -> None:
+    kept, turned = placed(2, 1, 3, 0, 4, 1), placed(4, 1, 2, 0, 3, 1)
+    assert place_nans(SOURCE, kept, turned) and place_nans(SOURCE, placed(3, 1, 4, 0, 2, 1), turned)
+    assert not place_nans(SOURCE, turned, kept)  # this one keeps the order
+    assert not place_nans(SOURCE, placed(2, 1, 2, 0, 4, 1), turned)  # one result of two
+    assert not place_nans(SOURCE, placed(2, 0, 3, 1, 4, 1), turned)  # another element's
+    assert not place_nans(SOURCE, placed(2, 1, 3, 0, 5, 1), turned)
+    assert not place_nans(SOURCE, (RESULTS,), (RESULTS,))
+    assert not place_nans(SOURCE, kept, (RESULTS, turned[1].int()))
+    assert not place_nans(SOURCE, kept, (RESULTS, turned[1].flatten()))
