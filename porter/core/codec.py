@@ -50,8 +50,8 @@ def _is_union(kind: Any) -> bool:
 
 
 def _is_union_of_classes(kind: Any) -> bool:
-    """Whether values are of several dataclasses, or None beside these."""
-    classes = [each for each in get_args(kind) if each is not NoneType]
+    """Whether values are of several dataclasses, or None or text beside these."""
+    classes = [each for each in get_args(kind) if each not in (NoneType, str)]
     return _is_union(kind) and all(map(is_dataclass, classes)) and (len(classes) > 1 or NoneType not in get_args(kind))
 
 
@@ -61,15 +61,19 @@ def _is_plain_union(kind: Any) -> bool:
 
 @lru_cache(maxsize=32)
 def _by_name(union: Any) -> Mapping[str, Any]:
-    return {each.__name__: each for each in get_args(union) if each is not NoneType}
+    return {each.__name__: each for each in get_args(union) if each not in (NoneType, str)}
 
 
-def _unstructure_with_class(value: Any) -> dict[str, Any] | None:
-    return None if value is None else {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
+def _unstructure_with_class(value: Any) -> dict[str, Any] | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return {_CLASS: type(value).__name__, **_converter.unstructure(value, type(value))}
 
 
-def _structure_by_class(value: Mapping[str, Any] | None, union: Any) -> Any:
-    return None if value is None else _converter.structure(value, _by_name(union)[value[_CLASS]])
+def _structure_by_class(value: Mapping[str, Any] | str | None, union: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return _converter.structure(value, _by_name(union)[value[_CLASS]])
 
 
 def _convert_lists(value: Any, _: Any) -> Any:

@@ -12,14 +12,13 @@ from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_atoms, list_fixed_sizes
 from porter.loops.fusion import LoopNest
 from porter.loops.host_values import (
+    Apply,
     Arguments,
-    Binary,
     Constant,
     Element,
     HostValue,
     Named,
     Number,
-    Operator,
     Scalar,
     Size,
     SizeProduct,
@@ -220,10 +219,10 @@ class _Names:
     def _index(self, value: HostValue, example: int) -> Expr:
         """An index of named numbers: what adds a constant or multiplies by one is done by the kernel."""
         match value:
-            case Binary(Operator.ADD | Operator.SUBTRACT as operator, left, Constant(int(offset))):
-                offset = offset if operator is Operator.ADD else -offset
+            case Apply("+" | "-" as function, (left, Constant(int(offset)))):
+                offset = offset if function == "+" else -offset
                 return intern(Op.SUM, (self._index(left, example - offset), _integer(offset)))
-            case Binary(Operator.MULTIPLY, Constant(int(factor)), right):
+            case Apply("*", (Constant(int(factor)), right)):
                 return intern(Op.PRODUCT, (self._index(right, example // factor), _integer(factor)))
         return _integer(self._named(value, example))
 
@@ -235,8 +234,8 @@ def _counts(value: HostValue) -> bool:
             return isinstance(number, int)
         case Scalar() | Element():
             return False
-        case Binary(operator, left, right):
-            return operator is not Operator.DIVIDE and _counts(left) and _counts(right)
+        case Apply(function, arguments):
+            return function != "/" and all(map(_counts, arguments))
     return True
 
 
@@ -255,7 +254,7 @@ class _Sizes:
         sizes = [loop.number.value if loop.number else Constant(loop.size) for loop in loops]
         product: HostValue = Constant(1)
         for size in sizes:
-            product = size if product == Constant(1) else Binary(Operator.MULTIPLY, product, size)
+            product = size if product == Constant(1) else Apply("*", (product, size))
         known = [each for call in self._calls if (each := evaluate(product, call)) is not None]
         short = self._fit.find(known) if self._fit and len(known) == len(self._calls) else None
         return substitute(short, self._counts) if short else product
@@ -297,8 +296,9 @@ def list_alternatives(
 
 
 def _list_sizes(value: HostValue) -> Iterator[HostValue]:
-    if isinstance(value, Binary):
-        yield from (*_list_sizes(value.left), *_list_sizes(value.right))
+    if isinstance(value, Apply):
+        for argument in value.arguments:
+            yield from _list_sizes(argument)
     elif isinstance(value, (Size, SizeProduct)):
         yield value
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from porter.core.dtypes import Kind
 from porter.loops.expressions import Buffer, Expr, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import Shape
-from porter.loops.host_values import Binary, Constant, HostValue, Named, Number, Operator
+from porter.loops.host_values import Apply, Constant, HostValue, Named, Number
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, SymbolicProgram
 
 _OF_NOTHING: Mapping[ReductionKind, Number] = {
@@ -130,8 +130,8 @@ def _evaluate(value: HostValue, zeros: Collection[HostValue]) -> float | None:
         return 0.0
     if isinstance(value, Constant):
         return float(value.value)
-    if isinstance(value, Binary) and value.operator is Operator.DIVIDE:
-        left, right = _evaluate(value.left, zeros), _evaluate(value.right, zeros)
+    if isinstance(value, Apply) and value.function == "/":
+        left, right = (_evaluate(each, zeros) for each in value.arguments)
         return None if left is None or right is None else _divide(left, right)
     return None
 

@@ -12,16 +12,15 @@ from itertools import combinations
 
 from porter.core.dtypes import FLOAT, DType
 from porter.loops.host_values import (
+    Apply,
     Arguments,
     ArgumentValue,
-    Binary,
     Constant,
     Element,
     EndDim,
     HostValue,
     Length,
     Number,
-    Operator,
     Rank,
     Scalar,
     Size,
@@ -49,16 +48,16 @@ _MAX_PAIRED = 60  # of the simplest values, in expressions of three
 Column = tuple[Number, ...]
 _Combine = Callable[[float, float], float | None]
 # For an operation on two values: the second from the result and the first.
-_INVERSES: tuple[tuple[Operator, _Combine], ...] = (
-    (Operator.MULTIPLY, lambda c, a: c / a if a else None),
-    (Operator.ADD, lambda c, a: c - a),
-    (Operator.SUBTRACT, lambda c, a: a - c),
-    (Operator.DIVIDE, lambda c, a: a / c if c else None),
+_INVERSES: tuple[tuple[str, _Combine], ...] = (
+    ("*", lambda c, a: c / a if a else None),
+    ("+", lambda c, a: c - a),
+    ("-", lambda c, a: a - c),
+    ("/", lambda c, a: a / c if c else None),
 )
-_FORWARD: tuple[tuple[Operator, _Combine], ...] = (
-    (Operator.FLOOR_DIVIDE, lambda a, b: a // b if b else None),
-    (Operator.LEAST, min),
-    (Operator.GREATEST, max),
+_FORWARD: tuple[tuple[str, _Combine], ...] = (
+    ("quotient", lambda a, b: a // b if b else None),
+    ("min", min),
+    ("max", max),
 )
 
 
@@ -136,7 +135,7 @@ def _products(name: str, call: Arguments) -> Iterator[HostValue]:
     yield SizeProduct(name)
     for dim in _dims(name, call):
         yield SizeProduct(name, None, dim)
-        yield SizeProduct(name, Binary(Operator.ADD, dim, _ONE))
+        yield SizeProduct(name, Apply("+", (dim, _ONE)))
         yield SizeProduct(name, dim)
     for cut in range(1, rank):
         yield SizeProduct(name, None, Constant(cut))
@@ -144,7 +143,7 @@ def _products(name: str, call: Arguments) -> Iterator[HostValue]:
         yield SizeProduct(name, Constant(cut))
         yield SizeProduct(name, None, Constant(-cut))
     for length in _lengths(name, call):
-        cut_at = Binary(Operator.SUBTRACT, Rank(name), length)
+        cut_at = Apply("-", (Rank(name), length))
         yield SizeProduct(name, None, cut_at)
         yield SizeProduct(name, cut_at)
     for begin in range(rank):
@@ -197,8 +196,8 @@ class Fit:
         That is float, or an element type. As digits may be lost, it is not found as other values are.
         """
         scalars = [Scalar(name) for name, value in self._calls[0].others.items() if isinstance(value, (int, float))]
-        extremes = (Operator.LEAST, Operator.GREATEST)
-        pairs = (Binary(each, *pair) for each in extremes for pair in combinations(scalars, 2))
+        extremes = ("min", "max")
+        pairs = (Apply(each, pair) for each in extremes for pair in combinations(scalars, 2))
         candidates: list[HostValue] = [*scalars, *pairs]
         found = (each for each in candidates for to in (FLOAT, dtype) if self._converts(each, values, to))
         return next(found, None)
@@ -303,24 +302,24 @@ class _Search:
         for factor in _FACTORS:
             found = self._look_up([each / factor for each in column])
             if found is not None:
-                yield Binary(Operator.MULTIPLY, Constant(factor), found)
+                yield Apply("*", (Constant(factor), found))
         found = self._look_up([1 / each if each else None for each in column])
         if found is not None:
-            yield Binary(Operator.DIVIDE, Constant(1), found)
+            yield Apply("/", (Constant(1), found))
         for offset in _OFFSETS[:2]:
             found = self._look_up([1 / each - offset if each else None for each in column])
             if found is not None:
-                yield Binary(Operator.DIVIDE, Constant(1), _add_constant(found, offset))
+                yield Apply("/", (Constant(1), _add_constant(found, offset)))
         found = self._look_up([1 - each for each in column])
         if found is not None:
-            yield Binary(Operator.SUBTRACT, Constant(1), found)
+            yield Apply("-", (Constant(1), found))
         for atom, given in self._atoms:
             if all(each == a // 2 for each, a in zip(column, given, strict=True)):
-                yield Binary(Operator.FLOOR_DIVIDE, atom, Constant(2))
+                yield Apply("quotient", (atom, Constant(2)))
             ratios = {_near(each / a) for each, a in zip(column, given, strict=True) if a}
             if len(ratios) == 1 and 0 not in given:
                 ratio = _whole(ratios.pop())
-                yield atom if ratio == 1 else Binary(Operator.MULTIPLY, Constant(ratio), atom)
+                yield atom if ratio == 1 else Apply("*", (Constant(ratio), atom))
             yield from self._ratio_to_less(column, atom, given)
 
     def _ratio_to_less(
@@ -348,7 +347,7 @@ class _Search:
             for operator, inverse in _INVERSES:
                 found = self._look_up([inverse(c, a) for c, a in zip(column, given, strict=True)])
                 if found is not None:
-                    yield Binary(operator, atom, found)
+                    yield Apply(operator, (atom, found))
 
     def _forward_of_two(self, column: tuple[float, ...]) -> Iterator[HostValue]:
         """Two atoms of an operation that forgets."""
@@ -357,7 +356,7 @@ class _Search:
             for other, right in simple:
                 for operator, combine in _FORWARD:
                     if all(combine(a, b) == c for a, b, c in zip(left, right, column, strict=True)):
-                        yield Binary(operator, atom, other)
+                        yield Apply(operator, (atom, other))
 
     def _ratio_of_less(self, column: tuple[float, ...]) -> Iterator[HostValue]:
         """The ratio of two atoms that are one less; half of an atom that is one less or more."""
@@ -366,24 +365,24 @@ class _Search:
         for offset in _OFFSETS[:2]:
             found = self._look_up([2 * each - offset for each in column])
             if found is not None:
-                yield Binary(Operator.DIVIDE, _add_constant(found, offset), Constant(2))
+                yield Apply("/", (_add_constant(found, offset), Constant(2)))
         for atom, given in self._atoms[:_MAX_PAIRED]:
             divisors = [(a - 1) / c if c else 0.0 for a, c in zip(given, column, strict=True)]
             if all(is_close(float(round(each)), each) for each in divisors):
                 found = self._look_up([round(each) + 1 for each in divisors])
                 if found is not None:
-                    yield Binary(Operator.DIVIDE, _add_constant(atom, -1), _add_constant(found, -1))
+                    yield Apply("/", (_add_constant(atom, -1), _add_constant(found, -1)))
 
     def _share(self, column: tuple[float, ...]) -> Iterator[HostValue]:
         """The difference of two scalars over an atom, or over one less."""
         scalars = [(atom, given) for atom, given in self._atoms if isinstance(atom, Scalar)]
         for atom, left in scalars:
             for other, right in scalars:
-                difference = Binary(Operator.SUBTRACT, atom, other)
+                difference = Apply("-", (atom, other))
                 shares = [(a - b) / c if c else None for a, b, c in zip(left, right, column, strict=True)]
                 for offset in (0, *_OFFSETS[:2]):
                     found = self._look_up([None if each is None else round(each) - offset for each in shares])
-                    value = Binary(Operator.DIVIDE, difference, _add_constant(found, offset)) if found else None
+                    value = Apply("/", (difference, _add_constant(found, offset))) if found else None
                     if value and all(each is not None and is_close(round(each), each) for each in shares):
                         yield value
 
@@ -393,34 +392,32 @@ class _Search:
         for i, (atom, left) in enumerate(simple):
             for other, right in simple[i:]:
                 rest = [c - a * b for a, b, c in zip(left, right, column, strict=True)]
-                product = Binary(Operator.MULTIPLY, atom, other)
+                product = Apply("*", (atom, other))
                 if len(set(rest)) == 1 and abs(rest[0]) < 5 and rest[0] == int(rest[0]):
                     yield _add_constant(product, int(rest[0]))
                 found = self._look_up(rest)
                 if found is not None:
-                    yield Binary(Operator.ADD, product, found)
+                    yield Apply("+", (product, found))
                 found = self._look_up(
                     [c / (a * b) if a and b else None for a, b, c in zip(left, right, column, strict=True)]
                 )
                 if found is not None:
-                    yield Binary(Operator.MULTIPLY, product, found)
+                    yield Apply("*", (product, found))
                 share = [a * b / c if a and b and c else None for a, b, c in zip(left, right, column, strict=True)]
                 found = self._look_up(share)
                 if found is not None and found not in (atom, other):
-                    yield Binary(Operator.DIVIDE, product, found)
+                    yield Apply("/", (product, found))
         for atom, given in simple:
             for offset in (0, *_OFFSETS):
                 rest = [c - offset - 2 * a for a, c in zip(given, column, strict=True)]
                 found = self._look_up(rest)
                 if found is not None:
-                    twice = Binary(Operator.MULTIPLY, Constant(2), atom)
-                    yield _add_constant(Binary(Operator.ADD, found, twice), offset)
+                    twice = Apply("*", (Constant(2), atom))
+                    yield _add_constant(Apply("+", (found, twice)), offset)
 
 
 def _divide_by_rest(value: HostValue, taken: HostValue) -> HostValue:
-    return Binary(
-        Operator.DIVIDE, value, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, value, taken), Constant(0))
-    )
+    return Apply("/", (value, Apply("max", (Apply("-", (value, taken)), Constant(0)))))
 
 
 def _whole(value: float) -> Number:
@@ -428,8 +425,8 @@ def _whole(value: float) -> Number:
 
 
 def _add_constant(value: HostValue, offset: int) -> HostValue:
-    operator = Operator.ADD if offset > 0 else Operator.SUBTRACT
-    return Binary(operator, value, Constant(abs(offset))) if offset else value
+    operator = "+" if offset > 0 else "-"
+    return Apply(operator, (value, Constant(abs(offset)))) if offset else value
 
 
 def list_fixed_sizes(calls: Sequence[Arguments]) -> list[HostValue]:

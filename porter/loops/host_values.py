@@ -1,16 +1,18 @@
-"""What host code can compute of a call's arguments before it launches kernels: sizes, their products, scalars.
+"""What host code can compute of a call's arguments before it launches kernels: numbers, sizes, tensors, conditions.
 
+Ports, promoted kernels and new operators share these values; `porter/metal/codegen/host_values.py` prints them as C++.
 Tensors are named as in the schema; an element of a list has an index (`tensors[0]`), and results are `result0`,
-`result1`... Printed values read like C++ with slices: `input.size(-1)`, `prod(input[dim + 1:])`.
+`result1`... Described values read like C++ with slices: `input.size(-1)`, `prod(input[dim + 1:])`.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypeAlias
 
 from porter.core.dtypes import BFLOAT, BOOL, FLOAT, HALF, DType, Kind
 
@@ -43,17 +45,22 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Constant:
-    """A number that is the same in every call."""
+    """A number that is the same in every call. Equal only to one of its own type: `1`, `1.0` and `True` are three."""
 
     value: Number
+    type: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", type(self.value).__name__)
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar argument; `default` is its value where it is left out."""
+    """A scalar argument; `default` is its value where it is left out. Scripts say its `type`: int, float or bool."""
 
     name: str
     default: Number | None = None
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Length:
 class Rank:
     """The number of dimensions of a tensor."""
 
-    tensor: str
+    tensor: HostTensor
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,17 @@ class EndDim:
 class Size:
     """The size of a dimension; a negative constant counts from the back."""
 
-    tensor: str
+    tensor: HostTensor
     dim: HostValue
+
+
+@dataclass(frozen=True)
+class Property:
+    """What else a tensor says of itself: `storage_offset` or `is_contiguous`; with a dimension, its `stride`."""
+
+    tensor: HostTensor
+    name: str
+    dim: Constant | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +126,7 @@ class SizeProduct:
     Negative constants count from the back.
     """
 
-    tensor: str
+    tensor: HostTensor
     begin: HostValue | None = None
     end: HostValue | None = None
 
@@ -134,30 +150,93 @@ class Given:
     tensor: str
 
 
-class Operator(Enum):
-    """An operation on two numbers."""
-
-    ADD = "+"
-    SUBTRACT = "-"
-    MULTIPLY = "*"
-    FLOOR_DIVIDE = "//"  # of integers
-    DIVIDE = "/"  # of floating-point numbers
-    LEAST = "min"
-    GREATEST = "max"
+COMPARISONS = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  # each with its negation
+FUNCTIONS: Mapping[str, Callable[..., Number]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "quotient": operator.floordiv, "neg": operator.neg, "min": min, "max": max, "pow": operator.pow,
+    "/": lambda a, b: a / b if b or not a else math.copysign(math.inf, a),  # as in C++
+    "ceil_div": lambda a, b: -(-a // b),
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "sqrt": math.sqrt,
+    "log": math.log, "log2": math.log2, "exp": math.exp, "float": float, "int": int, "abs": abs,
+    "floor": math.floor, "ceil": math.ceil,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Binary:
-    """An operation on two values."""
+class Apply:
+    """A function of numbers: one of `FUNCTIONS`. `//` rounds down; `quotient` is of counts, which have no sign."""
 
-    operator: Operator
-    left: HostValue
-    right: HostValue
+    function: str
+    arguments: tuple[HostValue, ...]
 
 
-HostValue = (
-    Constant | Scalar | Element | Length | Rank | WrappedDim | EndDim | Size | SizeProduct | SizesOver | Given | Binary
-)
+@dataclass(frozen=True)
+class SameSizes:
+    """Whether two lists of sizes are equal."""
+
+    left: HostSizes
+    right: HostSizes
+
+
+@dataclass(frozen=True)
+class Select:
+    """One of two values of the same kind."""
+
+    condition: HostValue
+    yes: Node
+    no: Node
+
+
+@dataclass(frozen=True)
+class Method:
+    """A tensor made of another one by a method that ATen's tensors have too."""
+
+    tensor: HostTensor
+    name: str
+    arguments: tuple[HostValue | HostSizes | CppName, ...] = ()
+
+
+@dataclass(frozen=True)
+class CppName:
+    """A name that C++ knows, such as an element type: `kInt`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a tensor from dimension `start` to before `stop`, as Python's slices count; None is the end."""
+
+    tensor: HostTensor
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Sizes one by one."""
+
+    sizes: tuple[HostValue, ...]
+
+
+HostValue: TypeAlias = (
+    Constant | Scalar | Element | Length | Rank | WrappedDim | EndDim | Size | Property | SizeProduct | SizesOver
+    | Given | Apply | SameSizes | Select
+)  # fmt: skip
+HostTensor: TypeAlias = str | Method | Select
+HostSizes: TypeAlias = Sizes | Listed | Select
+Node: TypeAlias = HostValue | HostTensor | HostSizes | CppName
+PARTS = frozenset(("tensor", "dim", "begin", "end", "arguments", "left", "right", "condition", "yes", "no", "sizes"))
+
+
+def list_parts(node: Node) -> tuple[Node, ...]:
+    """The values that a value is made of."""
+    if isinstance(node, str):
+        return ()
+    values = (getattr(node, each.name) for each in fields(node) if each.name in PARTS)
+    parts = (part for value in values for part in (value if isinstance(value, tuple) else (value,)))
+    return tuple(part for part in parts if part is not None)
 
 
 @dataclass(frozen=True)
@@ -205,6 +284,8 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
             return max(named) if is_last else min(named)
         case Size(tensor, dim):
             return _at(_shape(call, tensor), _integer(dim, call))
+        case Property():
+            raise _NoValue
         case SizeProduct(tensor, begin, end):
             shape = _shape(call, tensor)
             rank = len(shape)
@@ -217,8 +298,26 @@ def _evaluate(value: HostValue, call: Arguments) -> Number:
             return _multiply_over(_shape(call, tensor), call.others.get(dims), others)
         case Given(tensor):
             return tensor in call.tensors
-        case Binary(operator, left, right):
-            return _compute(operator, _evaluate(left, call), _evaluate(right, call))
+        case Apply(function, arguments):
+            return FUNCTIONS[function](*(_evaluate(each, call) for each in arguments))
+        case SameSizes(left, right):
+            return _sizes(left, call) == _sizes(right, call)
+        case Select(condition, yes, no):
+            return _evaluate(_choose(condition, yes, no, call), call)  # type: ignore[arg-type]
+
+
+def _choose(condition: HostValue, yes: Node, no: Node, call: Arguments) -> Node:
+    return yes if _evaluate(condition, call) else no
+
+
+def _sizes(value: HostSizes, call: Arguments) -> tuple[Number, ...]:
+    match value:
+        case Sizes(tensor, start, stop):
+            return tuple(_shape(call, tensor)[start:stop])
+        case Listed(sizes):
+            return tuple(_evaluate(each, call) for each in sizes)
+        case Select(condition, yes, no):
+            return _sizes(_choose(condition, yes, no, call), call)  # type: ignore[arg-type]
 
 
 def _number(value: ArgumentValue) -> Number:
@@ -241,8 +340,8 @@ def _list(call: Arguments, name: str) -> tuple[ArgumentValue, ...]:
     return found
 
 
-def _shape(call: Arguments, tensor: str) -> tuple[int, ...]:
-    found = call.tensors.get(tensor)
+def _shape(call: Arguments, tensor: HostTensor) -> tuple[int, ...]:
+    found = call.tensors.get(tensor) if isinstance(tensor, str) else None
     if found is None:
         raise _NoValue
     return found.shape
@@ -283,27 +382,14 @@ def _find_dims(dims: ArgumentValue, rank: int) -> frozenset[int]:
     return wrapped or frozenset(range(max(rank, 1)))
 
 
-def _compute(operator: Operator, left: Number, right: Number) -> Number:
-    match operator:
-        case Operator.ADD:
-            return left + right
-        case Operator.SUBTRACT:
-            return left - right
-        case Operator.MULTIPLY:
-            return left * right
-        case Operator.FLOOR_DIVIDE:
-            return left // right
-        case Operator.DIVIDE:
-            return left / right if right or not left else math.copysign(math.inf, left)  # as in C++
-        case Operator.LEAST:
-            return min(left, right)
-        case Operator.GREATEST:
-            return max(left, right)
+_SIGNS = {"quotient": "//", "and": "&&", "or": "||"}
 
 
-def describe(value: HostValue) -> str:
+def describe(value: Node) -> str:
     """The value as text: `prod(input[:dim])`."""
     match value:
+        case str(name) | CppName(name):
+            return name
         case Constant(number):
             return f"{number:g}" if isinstance(number, float) else str(number)
         case Scalar(name, default):
@@ -313,57 +399,58 @@ def describe(value: HostValue) -> str:
         case Length(name):
             return f"{name}.size()"
         case Rank(tensor):
-            return f"{tensor}.dim()"
+            return f"{describe(tensor)}.dim()"
         case WrappedDim(dim, _):
             return describe(dim)
         case EndDim(dims, _, is_last):
             return f"{'last' if is_last else 'first'}({dims})"
         case Size(tensor, dim):
-            return f"{tensor}.size({describe(dim)})"
+            return f"{describe(tensor)}.size({describe(dim)})"
+        case Property(tensor, name, dim):
+            return f"{describe(tensor)}.{name}({describe(dim) if dim else ''})"
         case SizeProduct(tensor, None, None):
-            return f"{tensor}.numel()"
+            return f"{describe(tensor)}.numel()"
         case SizeProduct(tensor, begin, end):
-            return f"prod({tensor}[{describe(begin) if begin else ''}:{describe(end) if end else ''}])"
+            return f"prod({describe(tensor)}[{describe(begin) if begin else ''}:{describe(end) if end else ''}])"
         case SizesOver(tensor, dims, others):
             return f"prod({tensor} {'without' if others else 'over'} {dims})"
         case Given(tensor):
             return f"{tensor}.defined()"
-        case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
-            return f"{operator.value}({describe(left)}, {describe(right)})"
-        case Binary(operator, left, right):
-            return f"{_describe_operand(left)} {operator.value} {_describe_operand(right)}"
+        case Apply(function, (left, right)) if function in _SIGNS or not function.isidentifier():
+            return f"{_describe_operand(left)} {_SIGNS.get(function, function)} {_describe_operand(right)}"
+        case Apply(name) | Method(name=name):
+            return f"{name}({', '.join(map(describe, list_parts(value)))})"
+        case Sizes(tensor, start, stop):
+            return f"{describe(tensor)}[{start or ''}:{'' if stop is None else stop}]"
+        case Listed(sizes):
+            return f"{{{', '.join(map(describe, sizes))}}}"
+        case SameSizes(left, right):
+            return f"{describe(left)} == {describe(right)}"
+        case Select(condition, yes, no):
+            return f"{describe(condition)} ? {describe(yes)} : {describe(no)}"
 
 
 def _describe_operand(value: HostValue) -> str:
-    infix = isinstance(value, Binary) and value.operator not in (Operator.LEAST, Operator.GREATEST)
-    return f"({describe(value)})" if infix else describe(value)
+    is_infix = isinstance(value, Apply) and len(value.arguments) > 1 and value.function not in ("min", "max")
+    return f"({describe(value)})" if is_infix else describe(value)
 
 
-def list_names(value: HostValue) -> frozenset[str]:
+def list_names(value: Node) -> frozenset[str]:
     """The arguments and tensors that a value is computed from."""
     match value:
-        case Constant():
-            return frozenset()
-        case Scalar(name, _) | Element(name, _) | Length(name) | Rank(name) | Given(name):
+        case str(name) | Scalar(name) | Element(name) | Length(name) | Given(name):
             return frozenset((name,))
-        case WrappedDim(dim, tensor):
-            return frozenset((dim.name, tensor))
-        case Size(tensor, dim):
-            return frozenset((tensor,)) | list_names(dim)
-        case SizeProduct(tensor, begin, end):
-            return frozenset((tensor,)).union(*(list_names(each) for each in (begin, end) if each))
         case SizesOver(tensor, dims, _) | EndDim(dims, tensor, _):
             return frozenset((tensor, dims))
-        case Binary(_, left, right):
-            return list_names(left) | list_names(right)
+    return frozenset[str]().union(*map(list_names, list_parts(value)))
 
 
 def substitute(value: HostValue, made: Mapping[HostValue, HostValue]) -> HostValue:
     """A value with others in the place of some of its parts."""
     if value in made:
         return made[value]
-    if isinstance(value, Binary):
-        return Binary(value.operator, substitute(value.left, made), substitute(value.right, made))
+    if isinstance(value, Apply):
+        return Apply(value.function, tuple(substitute(each, made) for each in value.arguments))
     return value
 
 
@@ -375,8 +462,9 @@ def is_result(tensor: str) -> bool:
 def list_operands(value: HostValue) -> Iterator[HostValue]:
     """A value, and those that operations compute it from."""
     yield value
-    if isinstance(value, Binary):
-        yield from (*list_operands(value.left), *list_operands(value.right))
+    if isinstance(value, Apply):
+        for argument in value.arguments:
+            yield from list_operands(argument)
 
 
 def list_scalars(value: HostValue) -> list[Scalar]:

@@ -231,7 +231,7 @@ def _are_given_together(program: SymbolicProgram, flag: Named, tensor: str) -> b
 def name_flags(program: SymbolicProgram, names: Mapping[str, str]) -> SymbolicProgram:
     """The program with its flags of results called as these; `names` are the variables of results."""
     flags = [each for each in program.numbers if isinstance(each.value, Given) and is_result(each.value.tensor)]
-    return _replace_flags(program, {each: replace(each, name=f"has_{names[each.value.tensor]}") for each in flags})  # type: ignore[union-attr]
+    return _replace_flags(program, {each: replace(each, name=f"has_{names[each.value.tensor]}") for each in flags})  # type: ignore[union-attr, index]
 
 
 def drop_unread(program: SymbolicProgram) -> SymbolicProgram:

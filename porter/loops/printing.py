@@ -10,15 +10,15 @@ from porter.core.dtypes import Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
-    Binary,
+    Apply,
     Constant,
     Element,
     EndDim,
     Given,
+    HostTensor,
     HostValue,
     Length,
     Named,
-    Operator,
     Rank,
     Scalar,
     Size,
@@ -32,8 +32,8 @@ from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, 
 
 _FROM_BACK = {-1: "width", -2: "height", -3: "depth"}
 _WORDS = {
-    Operator.ADD: "plus", Operator.SUBTRACT: "minus", Operator.MULTIPLY: "times", Operator.FLOOR_DIVIDE: "by",
-    Operator.DIVIDE: "over", Operator.LEAST: "or_less", Operator.GREATEST: "or_more",
+    "+": "plus", "-": "minus", "*": "times", "quotient": "by",
+    "/": "over", "min": "or_less", "max": "or_more",
 }  # fmt: skip
 _INFIX = {
     "addition": "+", "subtraction": "-", "multiplication": "*", "division": "/", "equal": "==", "notEqual": "!=",
@@ -57,7 +57,7 @@ def name_number(value: HostValue, used: Collection[str]) -> str:
     return next(name for name in (short, whole, *numbered) if name not in used)
 
 
-def _spell_identifier(value: HostValue, tensors: Collection[str]) -> str:
+def _spell_identifier(value: HostValue, tensors: Collection[HostTensor]) -> str:
     name = re.sub(r"\W+", "_", _name(value, tensors)).strip("_")
     return f"number_{name}" if name[:1].isdigit() else name
 
@@ -68,11 +68,11 @@ def name_tensor(name: str) -> str:
     return f"output{name.removeprefix('result')}" if name.startswith("result") else name
 
 
-def _name(value: HostValue, tensors: Collection[str]) -> str:
+def _name(value: HostValue, tensors: Collection[HostTensor]) -> str:
     """The words of a value; only `tensors` are named before their sizes."""
 
-    def of(tensor: str) -> str:
-        return f"{name_tensor(tensor)}_" if tensor in tensors else ""
+    def of(tensor: HostTensor) -> str:
+        return f"{name_tensor(describe(tensor))}_" if tensor in tensors else ""
 
     match value:
         case Constant(number):
@@ -84,7 +84,7 @@ def _name(value: HostValue, tensors: Collection[str]) -> str:
         case Length(name):
             return f"{name}_count"
         case Rank(tensor):
-            return f"{name_tensor(tensor)}_rank"
+            return f"{name_tensor(describe(tensor))}_rank"
         case Given(tensor):
             return f"has_{name_tensor(tensor)}"
         case WrappedDim(dim, _):
@@ -105,20 +105,19 @@ def _name(value: HostValue, tensors: Collection[str]) -> str:
             return f"{of(tensor)}{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
         case SizesOver(tensor, _, others):
             return f"{of(tensor)}{'kept' if others else 'reduced'}_size"
-        case Binary(
-            Operator.DIVIDE, left, Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, whole, _), Constant(0))
-        ) if left == whole:
+        case Apply("/", (left, Apply("max", (Apply("-", (whole, _)), Constant(0))))) if left == whole:
             return "bessel_correction"
-        case Binary(Operator.LEAST | Operator.GREATEST as operator, Scalar(), Scalar()):
-            return "lower" if operator is Operator.LEAST else "upper"
-        case Binary(Operator.DIVIDE, Binary(Operator.SUBTRACT, Scalar(), Scalar()), _):
+        case Apply("min" | "max" as function, (Scalar(), Scalar())):
+            return "lower" if function == "min" else "upper"
+        case Apply("/", (Apply("-", (Scalar(), Scalar())), _)):
             return "step"
-        case Binary(Operator.SUBTRACT, Constant(1), right):
+        case Apply("-", (Constant(1), right)):
             return f"one_minus_{_name(right, tensors)}"
-        case Binary(Operator.DIVIDE, Constant(1), right):
+        case Apply("/", (Constant(1), right)):
             return f"inverse_{_name(right, tensors)}"
-        case Binary(operator, left, right):
-            return f"{_name(left, tensors)}_{_WORDS[operator]}_{_name(right, tensors)}"
+        case Apply(function, (left, right)) if function in _WORDS:
+            return f"{_name(left, tensors)}_{_WORDS[function]}_{_name(right, tensors)}"
+    return describe(value)
 
 
 def nest_lines(nest: LoopNest, names: Mapping[Buffer, str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from porter.core import dtypes
 from porter.core.dtypes import BOOL, LONG, DType, Kind
 from porter.core.errors import PorterError
 from porter.loops.expressions import Expr, Op, call, intern, walk
-from porter.loops.host_values import Arguments, Binary, Element, HostValue, Operator, Rank, Size, evaluate
+from porter.loops.host_values import Apply, Arguments, Element, HostValue, Rank, Size, evaluate
 from porter.loops.host_values import Constant as Number
 from porter.loops.program import ArgumentBuffer, Programs, RequiredSize, SymbolicProgram, list_loaded
 from porter.recording.call_programs import read_call_arguments
@@ -319,8 +319,7 @@ def _list_values(dim: int, others: Sequence[str], call: Arguments) -> list[HostV
     lists = {name: len(value) for name, value in call.others.items() if isinstance(value, tuple)}
     pairs = [(Element(name, i), Element(name, j)) for name, n in lists.items() for i, j in combinations(range(n), 2)]
     pairs.sort(key=lambda pair: pair[1].index - pair[0].index)  # what belongs to a dimension is side by side
-    add = partial(Binary, Operator.ADD)
-    return [*sizes, *(add(add(size, one), other) for one, other in pairs for size in sizes)]
+    return [*sizes, *(Apply("+", (Apply("+", (size, one)), other)) for one, other in pairs for size in sizes)]
 
 
 def _list_asked(

@@ -16,26 +16,23 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.loading import StageUse
 from porter.kernels.promotion.test_text import write_reference
 from porter.kernels.tracing.tracer import trace
-from porter.plan.promotion.expressions import (
-    TRUE,
-    ZERO,
+from porter.loops.host_algebra import TRUE, ZERO, apply, is_never_negative, type_of
+from porter.loops.host_values import (
     Apply,
-    Argument,
     Constant,
-    Expression,
-    Input,
+    HostValue,
     Listed,
     Method,
     Node,
-    OfTensor,
-    Plain,
+    Number,
+    Property,
+    Rank,
     SameSizes,
+    Scalar,
     Select,
     Size,
+    SizeProduct,
     Sizes,
-    apply,
-    is_never_negative,
-    type_of,
 )
 from porter.plan.promotion.promotion import Launch, Unlike, merge
 
@@ -49,7 +46,7 @@ class NotWritten(Exception):
     """A number cannot be written down. Holds what it is."""
 
 
-def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) -> Expression:
+def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Number]) -> HostValue:
     """A number by sizes of inputs alone, which are dense: arguments have the values of `numbers`.
 
     Raises NotWritten for what else a number may depend on.
@@ -57,25 +54,25 @@ def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) 
     match node:
         case Constant():
             return node
-        case Argument(name, _):
-            return Constant.of(numbers[name])
-        case OfTensor(tensor, "dim"):
-            return Constant.of(ranks[_input(tensor)])
-        case OfTensor(tensor, "numel"):
-            return _join("*", Constant.of(1), resolve_sizes(Sizes(tensor), ranks, numbers))
-        case OfTensor(_, "is_contiguous"):
+        case Scalar(name):
+            return Constant(numbers[name])
+        case Rank(tensor):
+            return Constant(ranks[_input(tensor)])
+        case SizeProduct(tensor):
+            return _join("*", Constant(1), resolve_sizes(Sizes(tensor), ranks, numbers))
+        case Property(_, "is_contiguous"):
             return TRUE
-        case OfTensor(_, "storage_offset"):
+        case Property(_, "storage_offset"):
             return ZERO
-        case Size(tensor, dim, "size"):
+        case Size(tensor, Constant(int(dim))):
             name = _input(tensor)
-            return Size(Input(name), dim % ranks[name])
+            return Size(name, Constant(dim % ranks[name]))
         case Apply(function, arguments):
             return apply(function, *(resolve(each, ranks, numbers) for each in arguments))
         case SameSizes(left, right):
             ours, theirs = (resolve_sizes(each, ranks, numbers) for each in (left, right))
             if len(ours) != len(theirs):
-                return Constant.of(False)
+                return Constant(False)
             return _join("and", TRUE, (apply("==", *pair) for pair in zip(ours, theirs, strict=True)))
         case Select(condition, yes, no):
             chosen = resolve(condition, ranks, numbers)
@@ -85,14 +82,14 @@ def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) 
     raise NotWritten(f"a tensor's {getattr(node, 'name', type(node).__name__.lower())}")
 
 
-def resolve_sizes(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Plain]) -> tuple[Expression, ...]:
+def resolve_sizes(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Number]) -> tuple[HostValue, ...]:
     """Sizes one by one. Raises NotWritten."""
     match node:
         case Listed(sizes):
             return tuple(resolve(each, ranks, numbers) for each in sizes)
         case Sizes(tensor, start, stop):
             name = _input(tensor)
-            return tuple(Size(Input(name), each) for each in range(ranks[name])[start:stop])
+            return tuple(Size(name, Constant(each)) for each in range(ranks[name])[start:stop])
         case Select(condition, yes, no):
             chosen = resolve(condition, ranks, numbers)
             if isinstance(chosen, Constant):
@@ -104,21 +101,21 @@ def _input(tensor: Node) -> str:
     """The argument that a tensor is, or is a dense copy of."""
     while isinstance(tensor, Method) and tensor.name == "contiguous":
         tensor = tensor.tensor
-    if not isinstance(tensor, Input):
+    if not isinstance(tensor, str):
         raise NotWritten("a view of a tensor")
-    return tensor.name
+    return tensor
 
 
-def _join(function: str, start: Expression, values: Iterable[Expression]) -> Expression:
+def _join(function: str, start: HostValue, values: Iterable[HostValue]) -> HostValue:
     return reduce(partial(apply, function), values, start)
 
 
-def to_python(node: Expression) -> str:
+def to_python(node: HostValue) -> str:
     """A resolved number as a Python expression of the inputs."""
     match node:
-        case Constant(value, _):
+        case Constant(value):
             return repr(value)
-        case Size(Input(name), dim):
+        case Size(str(name), Constant(int(dim))):
             return f"{name}.shape[{dim}]"
         case Apply("neg", (inner,)):
             return f"(-{to_python(inner)})"
@@ -138,18 +135,18 @@ def to_python(node: Expression) -> str:
     raise NotWritten(type(node).__name__.lower())
 
 
-def to_metal(node: Expression, tensors: Mapping[str, str], ranks: Mapping[str, int]) -> str:
+def to_metal(node: HostValue, tensors: Mapping[str, str], ranks: Mapping[str, int]) -> str:
     """A resolved number as Metal. `tensors` has the kernel's name of each input, whose extents count from the end."""
 
-    def write(node: Expression) -> str:
+    def write(node: HostValue) -> str:
         match node:
-            case Constant(bool(value), _):
+            case Constant(bool(value)):
                 return str(value).lower()
-            case Constant(float(value), _):
+            case Constant(float(value)):
                 return f"{value!r}f"
-            case Constant(value, _):
+            case Constant(value):
                 return str(value)
-            case Size(Input(name), dim):
+            case Size(str(name), Constant(int(dim))):
                 return f"int({tensors[name]}.get_extent({ranks[name] - 1 - dim}))"
             case Apply("neg", (inner,)):
                 return f"(-{write(inner)})"
@@ -190,8 +187,8 @@ class StageForm:
     use: StageUse
     launch: Launch
     tensors: Mapping[str, str]
-    numbers: Mapping[str, Expression]
-    open_template: tuple[tuple[Expression, str], ...]
+    numbers: Mapping[str, HostValue]
+    open_template: tuple[tuple[HostValue, str], ...]
 
     @property
     def ranks(self) -> dict[str, int]:
@@ -247,7 +244,7 @@ def {function}({arguments}):
     )
 """
 
-    def _three(self, sizes: Sequence[Expression]) -> str:
+    def _three(self, sizes: Sequence[HostValue]) -> str:
         return ", ".join(_write(resolve(each, self.ranks, self.use.numbers)) for each in sizes)
 
 
@@ -312,16 +309,16 @@ def _read(kernel: Kernel, use: StageUse, launch: Launch, template: Mapping[str, 
 def _argument_of(kernel: Kernel, name: str, argument: Node) -> str:
     while isinstance(argument, Method) and argument.name == "contiguous":
         argument = argument.tensor
-    if not isinstance(argument, Input):
+    if not isinstance(argument, str):
         raise _refuse(kernel, f"gets `{name}` from its stage in another form", "Pass the tensor as it is.")
-    return argument.name
+    return argument
 
 
 def _refuse(kernel: Kernel, what: str, hint: str) -> PorterError:
     return PorterError("PTR231", f"kernel `{kernel.name}` cannot be written in the form {_FORM}: it {what}", hint=hint)
 
 
-def _write(number: Expression) -> str:
+def _write(number: HostValue) -> str:
     return _plain(to_python(number))
 
 

@@ -21,9 +21,10 @@ from porter.kernels.promotion.test_text import write_reference, write_samples
 from porter.kernels.signature import define, words
 from porter.kernels.tracing.reference import NotCalls, WrittenReference, write_aten_calls
 from porter.kernels.tracing.tracer import Traced, trace
+from porter.loops.host_algebra import apply, type_of
+from porter.loops.host_values import Constant, Node, Select
 from porter.plan.new_operator.operator import Argument, Schema
 from porter.plan.promotion import promotion as values
-from porter.plan.promotion.expressions import Constant, Node, Select, apply, type_of
 from porter.plan.promotion.promotion import (
     Binding,
     Check,
@@ -141,7 +142,7 @@ def _instances(
 def _values(node: Node) -> list[str] | None:
     """Every value that a template argument can have; None if it is computed from sizes."""
     match node:
-        case Constant(value, _):
+        case Constant(value):
             return [str(value).lower()]
         case Select(_, yes, no):
             parts = _values(yes), _values(no)
@@ -376,7 +377,7 @@ def _with_instances(program: Program, instantiate: Mapping[str, tuple[int, ...]]
             continue
         condition = None
         for value in instantiate[each.name]:
-            equal = apply("==", each.value, Constant.of(value))
+            equal = apply("==", each.value, Constant(value))
             condition = equal if condition is None else apply("or", condition, equal)
         assert condition is not None
         listed = ", ".join(map(str, instantiate[each.name]))

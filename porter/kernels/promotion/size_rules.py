@@ -11,39 +11,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from porter.core.dtypes import BY_TORCH, name_torch
 from porter.core.errors import PorterError
 from porter.kernels.call import intercepting
 from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Mode, running
 from porter.kernels.promotion.subject import Subject
 from porter.kernels.script import Right, Stage, find_difference, moved, on_cpu, widened
-from porter.plan.new_operator import operator
-from porter.plan.promotion.expressions import (
-    Argument,
+from porter.loops.host_algebra import apply
+from porter.loops.host_values import (
+    Arguments,
     Constant,
-    Expression,
-    Input,
-    Node,
-    OfTensor,
+    HostSizes,
+    HostValue,
+    Rank,
     SameSizes,
+    Scalar,
     Size,
+    SizeProduct,
     Sizes,
-    apply,
+    TensorValue,
     evaluate,
 )
+from porter.plan.new_operator import operator
 from porter.plan.promotion.promotion import Check, Requirement
 
-Shapes = Mapping[str, tuple[int, ...]]
-Numbers = Mapping[str, int]  # the whole numbers among the arguments
 _FACTORS = (2, 3, 4, 8, 16, 32, 64, 128)
 
 
-def _holds(rule: Requirement, shapes: Shapes, numbers: Numbers) -> bool:
+def _holds(rule: Requirement, call: Arguments) -> bool:
     """Whether sizes of a call follow a rule: not if they lack a dimension of it."""
-    try:
-        return bool(evaluate(rule.condition, shapes, numbers))
-    except IndexError:
-        return False
+    return bool(evaluate(rule.condition, call))
 
 
 def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int | None]) -> Iterator[Requirement]:
@@ -53,7 +51,7 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
     counted from the last. A tensor is compared with those before it.
     """
     tensors = [each.name for each in parameters if each.is_tensor]
-    numbers = [Argument(parameter.name, "int") for parameter in parameters if parameter.type == "int"]
+    numbers = [Scalar(parameter.name, type="int") for parameter in parameters if parameter.type == "int"]
     for at, name in enumerate(tensors):
         yield from (_same_shape(name, other) for other in tensors[:at])
     for name in tensors:
@@ -69,13 +67,13 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
             yield from (_compare(name, dim, "==", value) for value in compared)
             for sign in _COMPARED:
                 yield from (_compare(name, dim, sign, value, k) for k in _FACTORS for value in compared)
-                multiples = (apply("*", value, Constant.of(k)) for k in _FACTORS for value in compared)
+                multiples = (apply("*", value, Constant(k)) for k in _FACTORS for value in compared)
                 yield from (_compare(name, dim, sign, value) for value in multiples)
             yield from (_compare(name, dim, sign, value) for sign in (">=", "<=") for value in compared)
         yield from (_has_elements(name, _count(other)) for other in tensors[:at])
     for name in tensors:
         for dim in _list_dims(ranks[name]):
-            yield _compare(name, dim, ">=", Constant.of(1))
+            yield _compare(name, dim, ">=", Constant(1))
             yield from (_is_multiple(name, dim, factor) for factor in _FACTORS)
 
 
@@ -84,55 +82,53 @@ def list_constants(name: str, shapes: Sequence[tuple[int, ...]]) -> Iterator[Req
     if len({len(each) for each in shapes}) == 1:
         for dim, sizes in enumerate(zip(*shapes, strict=True)):
             if len(set(sizes)) == 1:
-                yield _compare(name, dim, "==", Constant.of(sizes[0]))
+                yield _compare(name, dim, "==", Constant(sizes[0]))
 
 
 def _list_dims(rank: int | None) -> Sequence[int]:
     return range(rank) if rank is not None else (-1, -2, -3, -4)
 
 
-def _size(name: str, dim: int) -> Expression:
-    return Size(Input(name), dim)
+def _size(name: str, dim: int) -> HostValue:
+    return Size(name, Constant(dim))
 
 
-def _count(name: str) -> Expression:
-    return OfTensor(Input(name), "numel")
+def _count(name: str) -> HostValue:
+    return SizeProduct(name)
 
 
 _COMPARED = {"==": "", ">=": "at least ", "<=": "at most "}
 
 
-def _compare(name: str, dim: int, sign: str, wanted: Expression, factor: int = 1) -> Requirement:
+def _compare(name: str, dim: int, sign: str, wanted: HostValue, factor: int = 1) -> Requirement:
     size = _size(name, dim)
     times = f"{factor} times " if factor > 1 else ""
     message = (f"{name} has size ", size, f" in dimension {dim}, {times}which has to be {_COMPARED[sign]}", wanted)
-    return _rule(apply(sign, apply("*", size, Constant.of(factor)), wanted), *message)
+    return _rule(apply(sign, apply("*", size, Constant(factor)), wanted), *message)
 
 
 def _has_rank(name: str, rank: int) -> Requirement:
-    dim = OfTensor(Input(name), "dim")
-    return _rule(
-        apply("==", dim, Constant.of(rank)), f"{name} has to have {rank} dimension{'s' * (rank != 1)}, not ", dim
-    )
+    wanted = f"{name} has to have {rank} dimension{'s' * (rank != 1)}, not "
+    return _rule(apply("==", Rank(name), Constant(rank)), wanted, Rank(name))
 
 
 def _same_shape(name: str, other: str) -> Requirement:
-    sizes, wanted = Sizes(Input(name)), Sizes(Input(other))
+    sizes, wanted = Sizes(name), Sizes(other)
     return _rule(SameSizes(sizes, wanted), f"{name} has to have the shape ", wanted, f" of {other}, not ", sizes)
 
 
-def _has_elements(name: str, wanted: Expression) -> Requirement:
+def _has_elements(name: str, wanted: HostValue) -> Requirement:
     count = _count(name)
     return _rule(apply("==", count, wanted), f"{name} has to have ", wanted, " elements, not ", count)
 
 
 def _is_multiple(name: str, dim: int, factor: int) -> Requirement:
     size = _size(name, dim)
-    condition = apply("==", apply("%", size, Constant.of(factor)), Constant.of(0))
+    condition = apply("==", apply("%", size, Constant(factor)), Constant(0))
     return _rule(condition, f"{name} has to have a multiple of {factor} in dimension {dim}, not ", size)
 
 
-def _rule(condition: Expression, *message: str | Node) -> Requirement:
+def _rule(condition: HostValue, *message: str | HostValue | HostSizes) -> Requirement:
     return Requirement(condition, message, Check.VALUE)
 
 
@@ -235,21 +231,21 @@ class SizeChecks:
 
 @dataclass
 class _Calls:
-    """Shapes and whole numbers of calls: of right ones, and of those to refuse, with what these are."""
+    """Tensors and whole numbers of calls: of right ones, and of those to refuse, with what these are."""
 
-    right: list[tuple[Shapes, Numbers]] = field(default_factory=list)
-    wrong: list[tuple[Shapes, Numbers, str]] = field(default_factory=list)
+    right: list[Arguments] = field(default_factory=list)
+    wrong: list[tuple[Arguments, str]] = field(default_factory=list)
 
 
 def find_size_checks(subject: Subject, parameters: Sequence[operator.Argument]) -> SizeChecks:
     """The checks of sizes that refuse every wrong call that was tried, and no right one."""
     calls = _try_calls(subject, parameters)
-    rules = [rule for rule in _list_all_rules(parameters, calls) if all(_holds(rule, *call) for call in calls.right)]
+    rules = [rule for rule in _list_all_rules(parameters, calls) if all(_holds(rule, call) for call in calls.right)]
     chosen: list[Requirement] = []
     unrefused = []
-    for shapes, numbers, what in calls.wrong:
-        if all(_holds(rule, shapes, numbers) for rule in chosen):
-            refusing = next((rule for rule in rules if not _holds(rule, shapes, numbers)), None)
+    for call, what in calls.wrong:
+        if all(_holds(rule, call) for rule in chosen):
+            refusing = next((rule for rule in rules if not _holds(rule, call)), None)
             if refusing is None:
                 unrefused.append(what)
             else:
@@ -259,7 +255,7 @@ def find_size_checks(subject: Subject, parameters: Sequence[operator.Argument]) 
 
 def _list_all_rules(parameters: Sequence[operator.Argument], calls: _Calls) -> Iterator[Requirement]:
     tensors = [each.name for each in parameters if each.is_tensor]
-    seen = {name: [shapes[name] for shapes, _ in calls.right] for name in tensors}
+    seen = {name: [call.tensors[name].shape for call in calls.right] for name in tensors}
     ranks = {name: {len(shape) for shape in shapes} for name, shapes in seen.items()}
     yield from list_rules(parameters, {name: min(found) if len(found) == 1 else None for name, found in ranks.items()})
     for name, shapes in seen.items():
@@ -280,15 +276,20 @@ def _try_calls(subject: Subject, parameters: Sequence[operator.Argument]) -> _Ca
             if _is_right(subject, other):
                 calls.right.append(_describe(names, other.arguments))
             else:
-                calls.wrong.append((*_describe(names, other.arguments), other.what))
+                calls.wrong.append((_describe(names, other.arguments), other.what))
     return calls
 
 
-def _describe(names: Sequence[str], arguments: Sequence[Any]) -> tuple[Shapes, Numbers]:
-    """The shapes of tensors, and the whole numbers, by name."""
+def _describe(names: Sequence[str], arguments: Sequence[Any]) -> Arguments:
+    """The tensors, and the whole numbers, by name."""
     pairs = list(zip(names, arguments, strict=True))
-    shapes = {name: tuple(value.shape) for name, value in pairs if isinstance(value, Tensor)}
-    return shapes, {name: value for name, value in pairs if isinstance(value, int) and not isinstance(value, bool)}
+    tensors = {
+        name: TensorValue(tuple(value.shape), BY_TORCH[name_torch(value.dtype)])
+        for name, value in pairs
+        if isinstance(value, Tensor)
+    }
+    numbers = {name: value for name, value in pairs if isinstance(value, int) and not isinstance(value, bool)}
+    return Arguments(tensors, numbers)
 
 
 def _is_taken(function: Function, arguments: Sequence[Any]) -> bool:

@@ -13,8 +13,8 @@ from porter.core.errors import PorterError
 from porter.kernels.call import describe
 from porter.kernels.tracing.symbols import Number, Path, Shape, SymbolicTensor, following
 from porter.kernels.tracing.tracer import substituting
-from porter.plan.promotion.cpp import Printer
-from porter.plan.promotion.expressions import Argument, Constant, Input
+from porter.loops.host_values import Constant, Scalar
+from porter.metal.codegen.host_values import Printer
 
 _OPTIONS = ("dtype", "layout", "device", "pin_memory")
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/"}
@@ -58,7 +58,7 @@ class _Tensor(SymbolicTensor):
 
     def __init__(self, text: str, used: _Used, argument: str = "") -> None:
         self.text, self.used, self.argument = text, used, argument
-        self.expression = Input(argument)
+        self.expression = argument
 
     @property
     def dtype(self) -> Any:  # type: ignore[override]
@@ -128,7 +128,7 @@ def write_aten_calls(function: Callable[..., Any], arguments: Mapping[str, str],
     """A reference as C++. `arguments` are names with `Tensor`, `int`, `float` or `bool`. Raises NotCalls."""
     used = _Used()
     values = [
-        _Tensor(name, used, name) if kind == "Tensor" else Number(Argument(name, kind))
+        _Tensor(name, used, name) if kind == "Tensor" else Number(Scalar(name, type=kind))
         for name, kind in arguments.items()
     ]
     path = Path(file)
@@ -222,5 +222,5 @@ def _spell(value: Any, kind: str) -> str:
         case Number() if inner in ("number", "float", "int", "bool", "Scalar"):
             return Printer().print(value.expression)
         case bool() | int() | float() if inner in ("number", "float", "int", "bool", "Scalar", "SymInt"):
-            return Printer().print(Constant.of(value))
+            return Printer().print(Constant(value))
     raise NotCalls(f"{type(value).__name__} for {kind}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 import torch
@@ -14,25 +15,23 @@ import torch
 from porter.core.errors import Place, PorterError
 from porter.core.setting import setting
 from porter.kernels.call import describe
-from porter.plan.promotion.expressions import (
-    ZERO,
+from porter.loops.host_algebra import ZERO, apply, is_never_negative, negate, type_of
+from porter.loops.host_values import (
     Apply,
     Constant,
-    Expression,
+    CppName,
+    HostSizes,
+    HostTensor,
+    HostValue,
     Listed,
     Method,
-    Named,
     Node,
-    OfTensor,
+    Property,
+    Rank,
     SameSizes,
     Size,
+    SizeProduct,
     Sizes,
-    SizesExpression,
-    TensorExpression,
-    apply,
-    is_never_negative,
-    negate,
-    type_of,
 )
 from porter.plan.promotion.promotion import Message
 
@@ -49,12 +48,12 @@ class Path:
 
     file: str
     prefix: tuple[bool, ...] = ()
-    taken: list[tuple[Expression, bool]] = field(default_factory=list)
-    printed: list[Node] = field(default_factory=list)
+    taken: list[tuple[HostValue, bool]] = field(default_factory=list)
+    printed: list[HostValue | HostSizes] = field(default_factory=list)
     notes: list[tuple[Place, str]] = field(default_factory=list)
-    _known: dict[Expression, bool] = field(default_factory=dict)
+    _known: dict[HostValue, bool] = field(default_factory=dict)
 
-    def decide(self, condition: Expression) -> bool:
+    def decide(self, condition: HostValue) -> bool:
         """Whether a condition holds on this path. Raises PTR245 for a path of too many decisions."""
         known = self.find(condition)
         if known is not None:
@@ -66,7 +65,7 @@ class Path:
         self._learn(condition, value)
         return value
 
-    def know(self, condition: Expression) -> None:
+    def know(self, condition: HostValue) -> None:
         """Takes note of what holds on every path."""
         self._learn(condition, True)
 
@@ -74,7 +73,7 @@ class Path:
         """The number of a tensor's dimensions, if the decisions tell it."""
         for condition, value in self._known.items():
             match condition:
-                case Apply("==", (OfTensor(found, "dim"), Constant(rank, "int"))) if value and found == tensor:
+                case Apply("==", (Rank(found), Constant(rank, type="int"))) if value and found == tensor:
                     return int(rank)
         return None
 
@@ -91,7 +90,7 @@ class Path:
             frame = frame.f_back  # type: ignore[assignment]
         return Place(self.file)
 
-    def print(self, node: Node) -> str:
+    def print(self, node: HostValue | HostSizes) -> str:
         """A mark that stands for a value in a text."""
         self.printed.append(node)
         return f"{_MARK}{len(self.printed) - 1}{_MARK}"
@@ -101,21 +100,21 @@ class Path:
         pieces = text.split(_MARK)
         return tuple(self.printed[int(p)] if at % 2 else p for at, p in enumerate(pieces) if p)
 
-    def _learn(self, condition: Expression, value: bool) -> None:
+    def _learn(self, condition: HostValue, value: bool) -> None:
         self._known[condition] = value
         self._known[negate(condition)] = not value
         match condition if value else negate(condition):
-            case Apply((">" | ">="), (left, Constant(bound, "int"))) as held:
+            case Apply((">" | ">="), (left, Constant(bound, type="int"))) as held:
                 if bound > 0 or (bound == 0 and held.function == ">"):
-                    self._known[Apply("==", (left, Constant.of(0)))] = False
-                    self._known[Apply(">", (left, Constant.of(0)))] = True
-                    self._known[Apply("<=", (left, Constant.of(0)))] = False
-            case Apply("!=", (left, Constant(0, "int"))) if is_never_negative(left):
-                self._known[Apply(">", (left, Constant.of(0)))] = True
+                    self._known[Apply("==", (left, Constant(0)))] = False
+                    self._known[Apply(">", (left, Constant(0)))] = True
+                    self._known[Apply("<=", (left, Constant(0)))] = False
+            case Apply("!=", (left, Constant(0, type="int"))) if is_never_negative(left):
+                self._known[Apply(">", (left, Constant(0)))] = True
             case SameSizes(Sizes(tensor, 0, None), other) | SameSizes(other, Sizes(tensor, 0, None)):
                 length = self.length(other)
                 if length is not None:
-                    self._known[apply("==", OfTensor(tensor, "dim"), Constant.of(length))] = True
+                    self._known[apply("==", Rank(tensor), Constant(length))] = True
 
     def length(self, sizes: Node) -> int | None:
         """How many sizes there are, if that is known."""
@@ -128,20 +127,20 @@ class Path:
         rank = self.rank(sizes.tensor)
         return None if rank is None else len(range(*slice(sizes.start, sizes.stop).indices(rank)))
 
-    def find(self, condition: Expression) -> bool | None:
+    def find(self, condition: HostValue) -> bool | None:
         """Whether a condition holds, if the decisions tell it."""
         if isinstance(condition, Constant):
             return bool(condition.value)
         if condition in self._known:
             return self._known[condition]
         match condition:
-            case Apply(function, (OfTensor(tensor, "dim"), Constant() as bound)):
+            case Apply(function, (Rank(tensor), Constant() as bound)):
                 rank = self.rank(tensor)
                 if rank is not None:
-                    return bool(apply(function, Constant.of(rank), bound).value)  # type: ignore[union-attr]
-            case Apply("<", (left, Constant(bound, "int"))) if is_never_negative(left) and bound <= 0:
+                    return bool(apply(function, Constant(rank), bound).value)  # type: ignore[union-attr]
+            case Apply("<", (left, Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
                 return False
-            case Apply(">=", (left, Constant(bound, "int"))) if is_never_negative(left) and bound <= 0:
+            case Apply(">=", (left, Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
                 return True
         return None
 
@@ -162,7 +161,7 @@ def following(path: Path) -> AbstractContextManager[None]:
 class Number:
     """A number that is not known. A decision on it splits the path."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: HostValue) -> None:
         self.expression = expression
 
     def __bool__(self) -> bool:
@@ -227,24 +226,24 @@ def _is_number(value: object) -> bool:
 def compute(function: str, *arguments: object) -> Any:
     """A function of numbers, some of which are not known."""
     expressions = [express(each) for each in arguments]
-    if function in ("//", "%", "/") and current().decide(apply("==", expressions[1], Constant.of(0))):
+    if function in ("//", "%", "/") and current().decide(apply("==", expressions[1], Constant(0))):
         raise ZeroDivisionError("division by zero")
     return wrap(apply(function, *expressions))
 
 
-def express(value: object) -> Expression:
+def express(value: object) -> HostValue:
     """The expression of a number. Raises PTR243 for anything else."""
     if isinstance(value, Number):
         known = current().find(value.expression) if type_of(value.expression) == "bool" else None
-        return value.expression if known is None else Constant.of(known)
+        return value.expression if known is None else Constant(known)
     if isinstance(value, (bool, int, float)):
-        return Constant.of(value)
+        return Constant(value)
     raise current().refuse(
         "PTR243", f"the script computes with a {type(value).__name__} here", "Compute with numbers and sizes."
     )
 
 
-def wrap(expression: Expression) -> Any:
+def wrap(expression: HostValue) -> Any:
     """What a script gets for an expression: a plain number if it is known."""
     return expression.value if isinstance(expression, Constant) else Number(expression)
 
@@ -262,7 +261,7 @@ def _add_operators() -> None:
 _add_operators()
 
 
-def _source(tensor: TensorExpression) -> TensorExpression:
+def _source(tensor: HostTensor) -> HostTensor:
     """The tensor whose sizes a tensor has: a dense copy has those of what it is a copy of."""
     return _source(tensor.tensor) if isinstance(tensor, Method) and tensor.name == "contiguous" else tensor
 
@@ -273,26 +272,26 @@ class Shape:
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, at: Any) -> Any:
         tensor, rank = self.sizes.tensor, current().rank(self.sizes.tensor)
         start, stop = self.sizes.start, self.sizes.stop
-        if isinstance(index, slice):
-            if (start, stop) != (0, None) or index.step is not None or isinstance(index.start, Number):
-                return tuple(self)[index]
-            return Shape(Sizes(tensor, index.start or 0, index.stop))
+        if isinstance(at, slice):
+            if (start, stop) != (0, None) or at.step is not None or isinstance(at.start, Number):
+                return tuple(self)[at]
+            return Shape(Sizes(tensor, at.start or 0, at.stop))
         if (start, stop) != (0, None):
-            return tuple(self)[index]
-        if rank is not None and not -rank <= index < rank:
-            raise IndexError("tuple index out of range")
-        return Number(Size(tensor, index))
+            return tuple(self)[at]
+        if rank is not None and not -rank <= at < rank:
+            raise IndexError("tuple at out of range")
+        return Number(Size(tensor, Constant(index(at))))
 
     def __iter__(self) -> Iterator[Any]:
         length, rank = len(self), current().rank(self.sizes.tensor)
         tensor, start = self.sizes.tensor, self.sizes.start
         if start < 0 and self.sizes.stop is None and rank is None:
-            return iter([Number(Size(tensor, start + i)) for i in range(length)])
+            return iter([Number(Size(tensor, Constant(start + i))) for i in range(length)])
         assert rank is not None
-        return iter([Number(Size(tensor, i)) for i in range(rank)[slice(start, self.sizes.stop)]])
+        return iter([Number(Size(tensor, Constant(i))) for i in range(rank)[slice(start, self.sizes.stop)]])
 
     def __len__(self) -> int:
         length = current().length(self.sizes)
@@ -324,7 +323,7 @@ class Shape:
 
     def numel(self) -> Any:
         if (self.sizes.start, self.sizes.stop) == (0, None):
-            return Number(OfTensor(self.sizes.tensor, "numel"))
+            return Number(SizeProduct(self.sizes.tensor))
         total: Any = 1
         for size in self:
             total = total * size
@@ -337,7 +336,7 @@ class Shape:
         return tuple(other) + tuple(self)  # type: ignore[arg-type]
 
 
-def express_sizes(value: object) -> SizesExpression:
+def express_sizes(value: object) -> HostSizes:
     """The expression of sizes."""
     if isinstance(value, Shape):
         return value.sizes
@@ -352,7 +351,7 @@ class SymbolicTensor:
     requires_grad = False
     is_floating_point = property(lambda self: lambda: self.dtype.is_floating_point)
 
-    def __init__(self, expression: TensorExpression, dtype: torch.dtype) -> None:
+    def __init__(self, expression: HostTensor, dtype: torch.dtype) -> None:
         self.expression, self.dtype = expression, dtype
 
     def _compute(self, *_: object) -> Any:
@@ -385,23 +384,23 @@ class SymbolicTensor:
         return self.shape if dim is None else self.shape[dim]
 
     def stride(self, dim: int) -> Any:
-        return Number(Size(self.expression, dim, "stride"))
+        return Number(Property(self.expression, "stride", Constant(index(dim))))
 
     def dim(self) -> Any:
         rank = current().rank(_source(self.expression))
-        return Number(OfTensor(_source(self.expression), "dim")) if rank is None else rank
+        return Number(Rank(_source(self.expression))) if rank is None else rank
 
     def numel(self) -> Any:
-        return Number(OfTensor(_source(self.expression), "numel"))
+        return Number(SizeProduct(_source(self.expression)))
 
     def element_size(self) -> int:
         return self.dtype.itemsize
 
     def storage_offset(self) -> Any:
-        return Number(OfTensor(self.expression, "storage_offset"))
+        return Number(Property(self.expression, "storage_offset"))
 
     def is_contiguous(self) -> Any:
-        return Number(OfTensor(self.expression, "is_contiguous"))
+        return Number(Property(self.expression, "is_contiguous"))
 
     def contiguous(self) -> SymbolicTensor:
         return self._made("contiguous")
@@ -417,18 +416,18 @@ class SymbolicTensor:
 
     def view(self, *shape: Any) -> SymbolicTensor:
         if isinstance(shape[0], torch.dtype):
-            return SymbolicTensor(Method(self.expression, "view", (Named(f"k{describe(shape[0]).aten}"),)), shape[0])
+            return SymbolicTensor(Method(self.expression, "view", (CppName(f"k{describe(shape[0]).aten}"),)), shape[0])
         return self._made("view", _one_shape(shape))
 
-    def _made(self, method: str, *arguments: SizesExpression) -> SymbolicTensor:
+    def _made(self, method: str, *arguments: HostSizes) -> SymbolicTensor:
         made = SymbolicTensor(Method(self.expression, method, arguments), self.dtype)
         rank = current().length(arguments[0]) if arguments else None
         if rank is not None:
-            current().know(Apply("==", (OfTensor(made.expression, "dim"), Constant.of(rank))))
+            current().know(Apply("==", (Rank(made.expression), Constant(rank))))
         return made
 
 
-def _one_shape(shape: tuple[Any, ...]) -> SizesExpression:
+def _one_shape(shape: tuple[Any, ...]) -> HostSizes:
     return express_sizes(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, Number)) else shape)
 
 

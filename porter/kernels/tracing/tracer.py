@@ -32,16 +32,8 @@ from porter.kernels.tracing.symbols import (
     following,
     wrap,
 )
-from porter.plan.promotion.expressions import (
-    Argument,
-    Constant,
-    Expression,
-    Input,
-    Node,
-    SizesExpression,
-    apply,
-    type_of,
-)
+from porter.loops.host_algebra import apply, type_of
+from porter.loops.host_values import Constant, HostSizes, HostValue, Node, Scalar
 from porter.plan.promotion.promotion import Branch, Check, Launch, OutputTensor, Raised, TemplateValue, Tree
 
 _MATH = ("sqrt", "log", "log2", "exp", "floor", "ceil")
@@ -163,7 +155,7 @@ class Traced:
 class _Output:
     """An output of the launch: it can be returned, in another shape."""
 
-    def __init__(self, at: int, sizes: SizesExpression, dtype: torch.dtype) -> None:
+    def __init__(self, at: int, sizes: HostSizes, dtype: torch.dtype) -> None:
         self.at, self.sizes, self.dtype = at, sizes, dtype
 
     def reshape(self, *shape: Any) -> _Output:
@@ -214,7 +206,7 @@ def trace(function: Callable[..., Any], arguments: Mapping[str, torch.dtype | st
     Raises PTR245 (too many ways through), PTR243 (needs a size's value) or PTR244 (more than one launch).
     """
     prefix: tuple[bool, ...] = ()
-    found: list[tuple[list[tuple[Expression, bool]], Launch | Raised]] = []
+    found: list[tuple[list[tuple[HostValue, bool]], Launch | Raised]] = []
     kernels: dict[Kernel, Place] = {}
     notes: dict[tuple[Place, str], None] = {}
     while len(found) < MOST_PATHS:
@@ -248,7 +240,7 @@ def trace(function: Callable[..., Any], arguments: Mapping[str, torch.dtype | st
     return Traced(_build(found), next(iter(kernels)), tuple(notes))
 
 
-def _build(paths: Sequence[tuple[list[tuple[Expression, bool]], Launch | Raised]], depth: int = 0) -> Tree:
+def _build(paths: Sequence[tuple[list[tuple[HostValue, bool]], Launch | Raised]], depth: int = 0) -> Tree:
     taken, leaf = paths[0]
     if len(taken) == depth:
         return leaf
@@ -345,11 +337,11 @@ class _Run:
 
 
 def _symbol(name: str, kind: torch.dtype | str) -> Any:
-    return SymbolicTensor(Input(name), kind) if isinstance(kind, torch.dtype) else Number(Argument(name, kind))
+    return SymbolicTensor(name, kind) if isinstance(kind, torch.dtype) else Number(Scalar(name, type=kind))
 
 
-def _three(sizes: Sequence[Any]) -> tuple[Expression, ...]:
-    one: Expression = Constant.of(1)
+def _three(sizes: Sequence[Any]) -> tuple[HostValue, ...]:
+    one: HostValue = Constant(1)
     return (*(express(each) for each in sizes), *[one] * (3 - len(sizes)))
 
 
@@ -376,7 +368,7 @@ def _names(file: str) -> dict[str, Node]:
             if isinstance(value, (Number, SymbolicTensor)):
                 found[name] = value.expression
             elif isinstance(value, (bool, int, float)):
-                found[name] = Constant.of(value)
+                found[name] = Constant(value)
     return found
 
 

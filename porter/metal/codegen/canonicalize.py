@@ -9,7 +9,7 @@ from functools import partial
 from porter.core.dtypes import FLOAT
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, call, intern, walk
 from porter.loops.fusion import LoopNest, Shape
-from porter.loops.host_values import Binary, Constant, HostValue, Named, Operator, Scalar, list_scalars, substitute
+from porter.loops.host_values import Apply, Constant, HostValue, Named, Scalar, list_scalars, substitute
 from porter.loops.optional import drop_unread
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicProgram
 from porter.metal.codegen.reduced import with_strides, with_uniform
@@ -158,7 +158,7 @@ def _inverse(operand: Expr) -> Expr | None:
     number = operand.attribute
     if operand.op is not Op.NUMBER or not isinstance(number, Named) or not number.example:
         return None
-    value = Binary(Operator.DIVIDE, Constant(1), number.value)
+    value = Apply("/", (Constant(1), number.value))
     return intern(Op.NUMBER, (), operand.dtype, Named(f"inverse_{number.name}", value, 1 / number.example))
 
 

@@ -5,25 +5,35 @@ Source: c10/util/accumulate.h (products of sizes), c10/core/WrapDimMinimal.h, AT
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from porter.core.errors import PorterError, explained
+from porter.loops.host_algebra import is_never_negative, is_tensor, type_of
 from porter.loops.host_values import (
-    Binary,
+    Apply,
     Constant,
+    CppName,
     Element,
     EndDim,
     Given,
+    HostTensor,
     HostValue,
     Length,
+    Listed,
+    Method,
     Named,
+    Node,
     Number,
-    Operator,
+    Property,
     Rank,
+    SameSizes,
     Scalar,
+    Select,
     Size,
     SizeProduct,
+    Sizes,
     SizesOver,
     WrappedDim,
     describe,
@@ -31,12 +41,10 @@ from porter.loops.host_values import (
     list_scalars,
 )
 from porter.metal.codegen.kept_code import KeptCode
-from porter.metal.expression import parenthesize
 
 ACCUMULATE = "c10/util/accumulate.h"
 NON_EMPTY = "ATen/native/NonEmptyUtils.h"
 WRAP_DIM = "ATen/WrapDimUtils.h"
-_FUNCTIONS = {Operator.LEAST: "std::min", Operator.GREATEST: "std::max"}
 
 
 @dataclass(frozen=True)
@@ -89,51 +97,249 @@ def list_results(variables: Mapping[str, str]) -> dict[int, str]:
 
 
 def write_value(value: HostValue, names: Names) -> str:
-    """The value as C++, with variables for what they hold. Raises PTR371."""
-    return names.use(_write(value, names))
+    """The value as C++, with variables for what they hold. Raises PTR371 and PTR372."""
+    return Printer(names).print(value)
 
 
-def _write(value: HostValue, names: Names) -> str:
-    match value:
-        case Constant(number):
-            return repr(number) if not isinstance(number, bool) else str(number).lower()
-        case Scalar(name, default):
-            # A scalar argument, or the variable that has its value, and where it is left out its default.
-            variables = names.code.find_scalars(_spell_scalar(name, None, names)) if names.locals is not None else ()
-            alike = (variable for variable, instead in variables if default in (None, instead))
-            return next(alike, None) or _spell_scalar(name, default, names)
-        case Element(name, index) if index >= 0:
-            return f"{names.variable(name)}[{index}]"
-        case Element(name, index):
-            variable = names.variable(name)
-            return f"{variable}[{names.use(f'{variable}.size()')} - {-index}]"
-        case Length(name):
-            size = f"{names.variable(name)}.size()"
-            return f"static_cast<int64_t>({names.use(size)})"
-        case Rank(tensor):
-            return f"{names.member(tensor)}dim()"
-        case WrappedDim(dim, tensor):
-            return f"maybe_wrap_dim({write_value(dim, names)}, {write_value(Rank(tensor), names)})"
-        case Size(tensor, WrappedDim(dim, _)):
-            return _write_size(tensor, write_value(dim, names), names)
-        case Size(tensor, dim):
-            return f"{names.member(tensor)}size({write_value(dim, names)})"
-        case SizeProduct():
-            return _write_product(value, names)
-        case SizesOver():
-            return _write_sizes_over(value, names)
-        case Given(tensor):
-            return write_given(tensor, names)
-        case EndDim():
+# A quotient of counts binds less than a product: it stands in brackets there, as it is rounded first.
+_CALL, _UNARY, _PRODUCT, _QUOTIENT, _SUM, _EQUAL, _AND, _OR, _SELECT = 9, 8, 7, 6, 5, 3, 2, 1, 0
+_LEVELS = {
+    "or": _OR, "and": _AND, "==": _EQUAL, "!=": _EQUAL, "<": 4, "<=": 4, ">": 4, ">=": 4,
+    "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "quotient": _QUOTIENT, "%": _PRODUCT,
+}  # fmt: skip
+_SIGNS = {"or": "||", "and": "&&", "//": "/", "quotient": "/"}
+_TYPES = {"int": "int64_t", "float": "double", "bool": "bool"}
+_ROUNDED = ("floor", "ceil")
+
+
+@dataclass
+class Printer:
+    """Prints values as C++ with the brackets that precedence asks for.
+
+    Arguments are called as `names` says, or as the schema does. Values in `held` are printed by their variables there,
+    which `declarations` declare if they were used.
+    """
+
+    names: Names | None = None
+    held: Mapping[Node, str] = field(default_factory=dict)
+    declared: dict[str, str] = field(default_factory=dict)
+
+    def print(self, node: Node, level: int = _SELECT) -> str:
+        """C++ for a value, in brackets if it binds less than `level`. Raises PTR371 and PTR372."""
+        variable = self.held.get(node)
+        if variable is not None:
+            self._declare(node, variable)
+            return variable
+        text, own = self._spell(node)
+        used = self._use(text)
+        return f"({text})" if own < level and used == text else used
+
+    @property
+    def declarations(self) -> tuple[str, ...]:
+        """The declarations of the variables that were used, each after those that it uses."""
+        return tuple(self.declared.values())
+
+    def listed(self, sizes: Node) -> str:
+        """Sizes as an argument of a function that takes an IntArrayRef."""
+        if isinstance(sizes, Listed) and sizes not in self.held:
+            return "{" + ", ".join(map(self.print, sizes.sizes)) + "}" if sizes.sizes else "IntArrayRef{}"
+        return self.print(sizes)
+
+    def _declare(self, node: Node, name: str) -> None:
+        if name not in self.declared:
+            text, _ = self._spell(node)
+            type_ = "Tensor" if is_tensor(node) else _TYPES[type_of(node)]
+            self.declared[name] = f"const {type_} {name} = {text};"
+
+    def _use(self, text: str) -> str:
+        return self.names.use(text) if self.names else text
+
+    def _variable(self, name: str) -> str:
+        return self.names.variable(name) if self.names else name
+
+    def _spell(self, node: Node) -> tuple[str, int]:
+        match node:
+            case Constant():
+                return _spell_constant(node)
+            case str(name):
+                return self._variable(name), _CALL
+            case CppName(name):
+                return name, _CALL
+            case Scalar(name, default):
+                return self._scalar(name, default), _CALL
+            case Element(name, index):
+                variable = self._variable(name)
+                at = str(index) if index >= 0 else f"{self._use(f'{variable}.size()')} - {-index}"
+                return f"{variable}[{at}]", _CALL
+            case Length(name):
+                return f"static_cast<int64_t>({self._use(f'{self._variable(name)}.size()')})", _CALL
+            case Given(tensor):
+                text = write_given(tensor, self.names) if self.names else f"{tensor}.defined()"
+                return text, _AND if " && " in text else _CALL
+            case WrappedDim(dim, tensor):
+                return f"maybe_wrap_dim({self.print(dim)}, {self.print(Rank(tensor))})", _CALL
+            case SizesOver():
+                return self._over(node)
+            case EndDim():
+                raise _unknown(node)
+            case Apply():
+                return self._apply(node)
+            case Select(condition, yes, no):
+                return f"{self.print(condition, _OR)} ? {self.print(yes, _OR)} : {self.print(no, _OR)}", _SELECT
+            case SameSizes(left, right):
+                return f"{self.print(left, _SUM)} == {self.print(right, _SUM)}", _EQUAL
+            case Listed():
+                return f"IntArrayRef({self.listed(node)})", _CALL
+            case Method(tensor, name, arguments):
+                return f"{self.print(tensor, _CALL)}.{name}({', '.join(map(self.listed, arguments))})", _CALL
+            case Rank() | Size() | Property() | SizeProduct() | Sizes():
+                return self._ask(node), _CALL
+
+    def _scalar(self, name: str, default: Number | None) -> str:
+        """A scalar argument, or the variable that has its value, and where it is left out its default."""
+        if self.names is None:
+            return name
+        plain = _spell_scalar(name, None, self.names)
+        variables = self.names.code.find_scalars(plain) if self.names.locals is not None else ()
+        alike = (variable for variable, instead in variables if default in (None, instead))
+        return next(alike, None) or _spell_scalar(name, default, self.names)
+
+    def _member(self, tensor: HostTensor) -> str:
+        """A tensor whose sizes are asked for, and the operator before its members: of a dense copy that is held too."""
+        if isinstance(tensor, str) and self.names:
+            return self.names.member(tensor)
+        if not isinstance(tensor, str) and tensor not in self.held:
+            copies = (node for node in self.held if is_tensor(node) and _without_copies(node) == tensor)
+            return f"{self.print(next(copies, tensor), _CALL)}."
+        return f"{self.print(tensor, _CALL)}."
+
+    def _ask(self, asked: Rank | Size | Property | SizeProduct | Sizes) -> str:
+        """What a tensor says of itself."""
+        if isinstance(asked, SizeProduct):
+            return self._product(asked)
+        if isinstance(asked, Size) and isinstance(asked.dim, WrappedDim) and isinstance(asked.tensor, str):
+            return self._size(asked.tensor, self.print(asked.dim.dim))
+        member = self._member(asked.tensor)
+        match asked:
+            case Rank():
+                return f"{member}dim()"
+            case Size():
+                return f"{member}size({self.print(asked.dim)})"
+            case Property():
+                return f"{member}{asked.name}({self.print(asked.dim) if asked.dim else ''})"
+            case Sizes():
+                return f"{member}sizes(){_slice(f'{member}dim()', asked.start, asked.stop)}"
+
+    def _size(self, tensor: str, dim: str) -> str:
+        """The size of a dimension that an argument names: 1 of a tensor without dimensions, which has one to name."""
+        pointer = "*" if self._member(tensor).endswith("->") else ""
+        return self._use(f"ensure_nonempty_size({pointer}{self._variable(tensor)}, {dim})")
+
+    def _product(self, value: SizeProduct) -> str:
+        member = self._member(value.tensor)
+        sizes = self._use(f"{member}sizes()")
+        if value.begin is None and value.end is None:
+            return f"{member}numel()"
+        begin, end = (self._bound(each, member) for each in (value.begin, value.end))
+        if value.end is None:
+            return f"c10::numelements_from_dim({begin}, {sizes})"
+        if value.begin is None:
+            return f"c10::numelements_to_dim({end}, {sizes})"
+        return f"c10::numelements_between_dim({begin}, {end}, {sizes})"
+
+    def _bound(self, bound: HostValue | None, member: str) -> str:
+        if isinstance(bound, Constant) and bound.value < 0:
+            return f"{self._use(f'{member}dim()')} - {-bound.value}"
+        return "" if bound is None else self.print(bound)
+
+    def _over(self, value: SizesOver) -> tuple[str, int]:
+        """Sizes of dimensions that an argument names, multiplied."""
+        member, dims = self._member(value.tensor), self._variable(value.dims)
+        type_ = self.names.types.get(value.dims, "") if self.names else ""
+        numel = self._use(f"{member}numel()")
+        if type_ == "int":
+            size = self._size(value.tensor, dims)
+            return (f"{numel} / {size}", _QUOTIENT) if value.others else (size, _CALL)
+        if not type_.startswith("int[") or type_.endswith("?"):
             raise _unknown(value)
-        case Binary(Operator.LEAST | Operator.GREATEST as operator, left, right):
-            type_ = "double" if _is_floating(value, names) else "int64_t"
-            return f"{_FUNCTIONS[operator]}<{type_}>({write_value(left, names)}, {write_value(right, names)})"
-        case Binary(Operator.DIVIDE, left, right):
-            return f"static_cast<double>({write_value(left, names)}) / {parenthesize(write_value(right, names))}"
-        case Binary(operator, left, right):
-            sign = "/" if operator is Operator.FLOOR_DIVIDE else operator.value
-            return f"{parenthesize(write_value(left, names))} {sign} {parenthesize(write_value(right, names))}"
+        product = "[&](int64_t size, int64_t dim) { return size * " + member + "size(dim); }"
+        over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
+        ways = f"1 : {numel} / {over}" if value.others else f"{numel} : {over}"
+        return f"{dims}.empty() ? {ways}", _SELECT
+
+    def _apply(self, node: Apply) -> tuple[str, int]:
+        function, arguments = node.function, node.arguments
+        type_ = _TYPES[type_of(node, self.names.types if self.names else {})]
+        if function in ("min", "max"):
+            return f"std::{function}<{type_}>({', '.join(map(self.print, arguments))})", _CALL
+        if function == "ceil_div":
+            return f"at::ceil_div<int64_t>({', '.join(map(self.print, arguments))})", _CALL
+        if function in ("neg", "not"):
+            return f"{'-' if function == 'neg' else '!'}{self.print(arguments[0], _UNARY)}", _UNARY
+        if function in ("float", "int"):
+            return f"static_cast<{type_}>({self.print(arguments[0])})", _CALL
+        if function in _ROUNDED:
+            return f"static_cast<int64_t>(std::{function}({self._double(arguments[0])}))", _CALL
+        if function == "pow":
+            power = f"std::pow({', '.join(map(self._double, arguments))})"
+            return (f"static_cast<int64_t>({power})" if type_ == "int64_t" else power), _CALL
+        if function not in _LEVELS:
+            passed = self.print(arguments[0]) if function == "abs" else self._double(arguments[0])
+            return f"std::{function}({passed})", _CALL
+        if function in ("//", "%") and not all(map(is_never_negative, arguments)):
+            return _rounded_down(function, *map(self.print, arguments)), _CALL
+        left, right = arguments
+        level = _LEVELS[function]
+        if function in ("and", "or"):
+            return f" {_SIGNS[function]} ".join(self._term(function, each) for each in arguments), level
+        first = self._double(left) if function == "/" else self.print(left, level)
+        return f"{first} {_SIGNS.get(function, function)} {self.print(right, level + 1)}", level
+
+    def _term(self, function: str, node: Node) -> str:
+        is_alike = isinstance(node, Apply) and node.function == function
+        return self.print(node, _OR if is_alike else _EQUAL)
+
+    def _double(self, node: HostValue) -> str:
+        # An argument's type in the schema does not say the type of the variable that holds its value.
+        text = self.print(node)
+        return text if type_of(node) == "float" else f"static_cast<double>({text})"
+
+
+def _slice(rank: str, start: int, stop: int | None) -> str:
+    """The call that takes sizes from `start` to before `stop` of those of all dimensions."""
+    if (start, stop) == (0, None):
+        return ""
+    first = str(start) if start >= 0 else f"{rank} - {-start}"
+    if stop is None:
+        return f".slice({first})"
+    if start >= 0 and stop >= 0:
+        return f".slice({start}, {stop - start})"
+    end = str(stop) if stop >= 0 else f"{rank} - {-stop}"
+    return f".slice({first}, {end}{f' - ({first})' if start else ''})"
+
+
+def _rounded_down(function: str, left: str, right: str) -> str:
+    """Python's division of numbers that may be negative."""
+    quotient = f"c10::div_floor_integer<int64_t>({left}, {right})"
+    return quotient if function == "//" else f"(({left}) - {quotient} * ({right}))"
+
+
+def _without_copies(tensor: Node) -> Node:
+    match tensor:
+        case Method(inner, "contiguous"):
+            return _without_copies(inner)
+        case Select(condition, yes, no):
+            return Select(condition, _without_copies(yes), _without_copies(no))
+    return tensor
+
+
+def _spell_constant(node: Constant) -> tuple[str, int]:
+    if node.type == "bool":
+        return str(node.value).lower(), _CALL
+    if isinstance(node.value, float) and not math.isfinite(node.value):
+        name = "quiet_NaN" if math.isnan(node.value) else "infinity"
+        return f"{'-' if node.value < 0 else ''}std::numeric_limits<double>::{name}()", _UNARY
+    return repr(node.value), _CALL if node.value >= 0 else _UNARY
 
 
 def write_given(tensor: str, names: Names) -> str:
@@ -157,18 +363,6 @@ def _spell_scalar(name: str, default: Number | None, names: Names) -> str:
     return f"{variable}.to<double>()"
 
 
-def _is_floating(value: HostValue, names: Names) -> bool:
-    """Whether a value is computed in floating-point numbers."""
-    match value:
-        case Scalar(name, _):
-            return names.types.get(name, "").rstrip("?") in ("Scalar", "float")
-        case Constant(number):
-            return isinstance(number, float)
-        case Binary(operator, left, right):
-            return operator is Operator.DIVIDE or _is_floating(left, names) or _is_floating(right, names)
-    return False
-
-
 def list_headers(value: HostValue) -> frozenset[str]:
     """The headers that declare what the C++ of a value calls."""
     match value:
@@ -183,54 +377,13 @@ def list_headers(value: HostValue) -> frozenset[str]:
             return frozenset((NON_EMPTY,))
         case Size(_, dim):
             return list_headers(dim)
-        case Binary(_, left, right):
-            return list_headers(left) | list_headers(right)
+        case Apply(_, arguments):
+            return frozenset[str]().union(*map(list_headers, arguments))
     return frozenset()
-
-
-def _write_product(value: SizeProduct, names: Names) -> str:
-    tensor = names.member(value.tensor)
-    sizes = names.use(f"{tensor}sizes()")
-    if value.begin is None and value.end is None:
-        return f"{tensor}numel()"
-    begin = _write_bound(value.begin, tensor, names)
-    end = _write_bound(value.end, tensor, names)
-    if value.end is None:
-        return f"c10::numelements_from_dim({begin}, {sizes})"
-    if value.begin is None:
-        return f"c10::numelements_to_dim({end}, {sizes})"
-    return f"c10::numelements_between_dim({begin}, {end}, {sizes})"
-
-
-def _write_sizes_over(value: SizesOver, names: Names) -> str:
-    tensor, dims, type_ = names.member(value.tensor), names.variable(value.dims), names.types.get(value.dims, "")
-    if type_ == "int":
-        size = _write_size(value.tensor, dims, names)
-        return f"{names.use(f'{tensor}numel()')} / {size}" if value.others else size
-    if not type_.startswith("int[") or type_.endswith("?"):
-        raise _unknown(value)
-    numel = names.use(f"{tensor}numel()")
-    product = "[&](int64_t size, int64_t dim) { return size * " + tensor + "size(dim); }"
-    over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
-    if value.others:
-        return f"{dims}.empty() ? 1 : {numel} / {over}"
-    return f"{dims}.empty() ? {numel} : {over}"
-
-
-def _write_size(tensor: str, dim: str, names: Names) -> str:
-    """The size of a dimension that an argument names: 1 of a tensor without dimensions, which has one to name."""
-    pointer = "*" if names.member(tensor).endswith("->") else ""
-    return names.use(f"ensure_nonempty_size({pointer}{names.variable(tensor)}, {dim})")
 
 
 def _unknown(value: HostValue) -> PorterError:
     return explained("PTR372", f"no C++ is known for `{describe(value)}`")
-
-
-def _write_bound(bound: HostValue | None, tensor: str, names: Names) -> str:
-    if isinstance(bound, Constant) and bound.value < 0:
-        return f"{names.use(f'{tensor}dim()')} - {-bound.value}"
-    return "" if bound is None else write_value(bound, names)
 
 
 _INDICES = ("int", "SymInt")
@@ -258,6 +411,6 @@ def list_chosen(numbers: Sequence[Named], types: Mapping[str, str]) -> list[Name
 
 
 def _list_factors(value: HostValue) -> Iterator[str]:
-    products = (part for part in list_operands(value) if isinstance(part, Binary))
-    for product in (product for product in products if product.operator is Operator.MULTIPLY):
-        yield from (scalar.name for scalar in list_scalars(product))
+    for part in list_operands(value):
+        if isinstance(part, Apply) and part.function == "*":
+            yield from (scalar.name for scalar in list_scalars(part))

@@ -13,7 +13,7 @@ from math import prod
 
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, find_buffers, find_reductions, intern, walk
 from porter.loops.fusion import LoopNest, Shape, Store
-from porter.loops.host_values import Arguments, Binary, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
+from porter.loops.host_values import Apply, Arguments, HostValue, Named, SizeProduct, SizesOver, evaluate, list_names
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 from porter.metal.codegen.host_code import Line, call_helper, declare
 from porter.metal.codegen.host_values import Names
@@ -145,9 +145,9 @@ class _Writer:
             return value
         if all(evaluate(value, call) == evaluate(self.count, call) for call in self.case.calls):
             return self.count
-        self._require(isinstance(value, Binary))
-        assert isinstance(value, Binary)
-        return replace(value, left=self._count_in(value.left), right=self._count_in(value.right))
+        self._require(isinstance(value, Apply))
+        assert isinstance(value, Apply)
+        return replace(value, arguments=tuple(map(self._count_in, value.arguments)))
 
 
 def _height(loops: Sequence[Loop]) -> int:

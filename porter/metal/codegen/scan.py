@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from porter.languages.identifiers import is_word
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, intern, walk
 from porter.loops.fusion import LoopNest, Shape
-from porter.loops.host_values import Binary, Operator, SizeProduct
+from porter.loops.host_values import Apply, SizeProduct
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.loop_spelling import Spelling, name_reduction, write_size, write_start, write_turn
@@ -53,7 +53,7 @@ def _find_scan(case: SymbolicProgram) -> SymbolicProgram | None:
         return None
     scanned = replace(store, value=put_loop(element.args[1], turn, along))
     rows = tuple(loop for loop in store.loops if loop is not along)
-    count = Binary(Operator.FLOOR_DIVIDE, SizeProduct("result0"), along.number.value)
+    count = Apply("quotient", (SizeProduct("result0"), along.number.value))
     nest = ScanNest(LoopNest((scanned,), rows), count, along, total.reduction.kind)
     return replace(case, nests=(nest,))
 

@@ -9,22 +9,11 @@ from dataclasses import dataclass
 from porter.core.checkout import Checkout
 from porter.core.dtypes import SCALAR_TYPES
 from porter.core.layout import DEVICE, KERNELS, OPERATIONS
+from porter.loops.host_algebra import apply, is_tensor, type_of
+from porter.loops.host_values import Apply, Constant, HostValue, Method, Node, Scalar, Select
+from porter.metal.codegen.host_values import Printer
 from porter.metal.host import profiles_streams
-from porter.plan.promotion.cpp import Printer, quote
-from porter.plan.promotion.expressions import (
-    Apply,
-    Argument,
-    Constant,
-    Expression,
-    Input,
-    Method,
-    Node,
-    Select,
-    apply,
-    is_tensor,
-    type_of,
-)
-from porter.plan.promotion.promotion import Binding, Content, Promotion
+from porter.plan.promotion.promotion import Binding, Content, Promotion, Requirement
 
 _BFLOAT_GUARD = re.compile(rb"^#if __METAL_VERSION__ >= 310\s*$", re.M)
 
@@ -89,10 +78,24 @@ def _meta(promotion: Promotion) -> Iterator[str]:
     # Nothing is computed ahead: a later check may ask for a size that an earlier one makes sure is there.
     printer = Printer()
     yield from (f"  {each}\n" for each in _same_types(promotion))
-    yield from (f"  {printer.check(each, promotion.op)}\n" for each in promotion.program.requirements)
+    yield from (f"  {write_check(each, promotion.op)}\n" for each in promotion.program.requirements)
     for at, output in enumerate(promotion.program.launch.outputs):
         options = _options(promotion, output.dtype)
         yield f"  set_output_contiguous({at}, {printer.listed(output.sizes)}, {options});\n"
+
+
+def write_check(requirement: Requirement, op: str) -> str:
+    """The statement that checks a requirement."""
+    printer, message = Printer(), requirement.message or ("",)
+    lead = (f"{op}: {message[0]}", *message[1:]) if isinstance(message[0], str) else (f"{op}: ", *message)
+    words = ", ".join(_quote(part) if isinstance(part, str) else printer.print(part) for part in lead)
+    return f"{requirement.check.value}({printer.print(requirement.condition)}, {words});"
+
+
+def _quote(text: str) -> str:
+    """A text as a C++ string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _cpu(promotion: Promotion) -> Iterator[str]:
@@ -143,7 +146,7 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
     yield from (f"  {each}\n" for each in printer.declarations)
     yield from (f"  {each}\n" for each in left)
     if launch.init_value is not None:
-        start = Printer().print(Constant.of(launch.init_value))
+        start = Printer().print(Constant(launch.init_value))
         yield from (f"  {each}.fill_({start});\n" for each in _output_names(promotion))
     if empty:
         yield f"  if ({empty}) {{\n    return;\n  }}\n"
@@ -168,7 +171,7 @@ def _printer(promotion: Promotion) -> Printer:
     taken = {each.name for each in promotion.schema.arguments} | set(promotion.schema.results) | _RESERVED
     names: dict[Node, str] = {}
     for name, node in promotion.program.launch.names:
-        if isinstance(node, (Constant, Input, Argument)) or node in names:
+        if isinstance(node, (Constant, str, Scalar)) or node in names:
             continue
         names[node] = f"{name}_" if name in taken else name
         taken.add(names[node])
@@ -181,10 +184,12 @@ def _printer(promotion: Promotion) -> Printer:
     if promotion.kernel.row_contiguous:
         for node in map(_made_contiguous, promotion.program.launch.arguments):
             if isinstance(node, Method) and node not in names:
-                inner = names.get(node.tensor) or getattr(node.tensor, "name", "input")
+                source = node.tensor
+                word = source.name if isinstance(source, Method) else source if isinstance(source, str) else "input"
+                inner = names.get(source, word)
                 names[node] = f"{inner}_" if f"{inner}_" not in taken else f"{inner}_contiguous"
                 taken.add(names[node])
-    return Printer(names)
+    return Printer(held=names)
 
 
 def _made_contiguous(node: Node) -> Node:
@@ -272,7 +277,7 @@ def _describe(label: str, sizes: str, text: str, content: Content) -> tuple[str,
 
 def _dispatch(promotion: Promotion, printer: Printer) -> str:
     launch = promotion.program.launch
-    one = Constant.of(1)
+    one = Constant(1)
     if launch.grid[1:] == (one, one) and not promotion.kernel.in_groups:
         return f"mtl_dispatch1DJob(encoder, pipeline, {printer.print(launch.grid[0])});"
     grid = ", ".join(map(printer.print, launch.grid))
@@ -283,9 +288,9 @@ def _dispatch(promotion: Promotion, printer: Printer) -> str:
     )
 
 
-def _fit(group: Expression, grid: Expression) -> Expression:
+def _fit(group: HostValue, grid: HostValue) -> HostValue:
     """The group, which is never larger than the grid: one that divides the grid is not."""
-    divides = group == grid or group == Constant.of(1)
+    divides = group == grid or group == Constant(1)
     if divides or (isinstance(grid, Apply) and grid.function == "*" and group in grid.arguments):
         return group
     return apply("min", group, grid)
@@ -305,8 +310,8 @@ def _kernel_name(promotion: Promotion, printer: Printer) -> str:
             f'({text} ? "true" : "false")' if type_of(value) == "bool" else f"std::to_string({printer.print(value)})"
         )
     if not parts:
-        return quote(promotion.op)
-    return f"{quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
+        return _quote(promotion.op)
+    return f"{_quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
 
 
 def _parameters(promotion: Promotion) -> str:

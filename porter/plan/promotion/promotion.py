@@ -8,20 +8,12 @@ from enum import Enum
 from typing import TypeAlias
 
 from porter.core.errors import Place
+from porter.loops.host_algebra import apply, negate, select
+from porter.loops.host_values import HostSizes, HostTensor, HostValue, Node, Number
 from porter.plan.new_operator.operator import Sample, Schema
-from porter.plan.promotion.expressions import (
-    Expression,
-    Node,
-    Plain,
-    SizesExpression,
-    TensorExpression,
-    apply,
-    negate,
-    select,
-)
 
 # Text, and values that are printed within it.
-Message: TypeAlias = tuple[str | Node, ...]
+Message: TypeAlias = tuple[str | HostValue | HostSizes, ...]
 
 
 class Check(Enum):
@@ -37,7 +29,7 @@ class Check(Enum):
 class Requirement:
     """What has to hold, or else an error with `message` is raised."""
 
-    condition: Expression
+    condition: HostValue
     message: Message
     check: Check
 
@@ -46,7 +38,7 @@ class Requirement:
 class OutputTensor:
     """The sizes of an output, and its element type in torch's words."""
 
-    sizes: SizesExpression
+    sizes: HostSizes
     dtype: str
 
 
@@ -56,7 +48,7 @@ class TemplateValue:
 
     kind: str
     name: str
-    value: str | Expression
+    value: str | HostValue
 
 
 @dataclass(frozen=True)
@@ -67,15 +59,15 @@ class Launch:
     those that the script gives to what it computes, in their order.
     """
 
-    arguments: tuple[TensorExpression | Expression, ...]
+    arguments: tuple[HostTensor | HostValue, ...]
     argument_dtypes: tuple[str, ...]
     kernel_outputs: tuple[OutputTensor, ...]
     outputs: tuple[OutputTensor, ...]
     returned: tuple[int, ...]
-    grid: tuple[Expression, ...]
-    group: tuple[Expression, ...]
+    grid: tuple[HostValue, ...]
+    group: tuple[HostValue, ...]
     template: tuple[TemplateValue, ...]
-    init_value: Plain | None
+    init_value: Number | None
     names: tuple[tuple[str, Node], ...]
     place: Place
 
@@ -93,7 +85,7 @@ class Raised:
 class Branch:
     """A decision that the script takes."""
 
-    condition: Expression
+    condition: HostValue
     yes: Tree
     no: Tree
 
@@ -132,7 +124,7 @@ def merge(tree: Tree) -> Program | Raised:
     return Program((*held, *ours, *theirs), _merge_launches(tree.condition, yes.launch, no.launch))
 
 
-def _require(condition: Expression, otherwise: Raised, program: Program) -> Program:
+def _require(condition: HostValue, otherwise: Raised, program: Program) -> Program:
     first = Requirement(condition, otherwise.message, otherwise.check)
     rest = program.requirements
     if rest and (rest[0].message, rest[0].check) == (first.message, first.check):
@@ -141,11 +133,11 @@ def _require(condition: Expression, otherwise: Raised, program: Program) -> Prog
     return Program((first, *rest), program.launch)
 
 
-def _under(unless: Expression, requirement: Requirement) -> Requirement:
+def _under(unless: HostValue, requirement: Requirement) -> Requirement:
     return Requirement(apply("or", unless, requirement.condition), requirement.message, requirement.check)
 
 
-def _merge_launches(condition: Expression, yes: Launch, no: Launch) -> Launch:
+def _merge_launches(condition: HostValue, yes: Launch, no: Launch) -> Launch:
     if (yes.init_value, yes.returned) != (no.init_value, no.returned) or yes.argument_dtypes != no.argument_dtypes:
         raise Unlike("other results, start values or types")
 
@@ -175,7 +167,7 @@ def _merge_launches(condition: Expression, yes: Launch, no: Launch) -> Launch:
     )
 
 
-def _merge_template(condition: Expression, yes: TemplateValue, no: TemplateValue) -> TemplateValue:
+def _merge_template(condition: HostValue, yes: TemplateValue, no: TemplateValue) -> TemplateValue:
     if yes == no:
         return yes
     if yes.name != no.name or isinstance(yes.value, str) or isinstance(no.value, str):

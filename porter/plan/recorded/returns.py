@@ -18,7 +18,7 @@ from porter.languages.liveness import read_assignments
 from porter.languages.patterns import find_code
 from porter.languages.statements import name_tokens
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
-from porter.loops.host_values import Number, SizeProduct
+from porter.loops.host_values import Number, SizeProduct, list_names
 from porter.loops.program import Programs
 from porter.metal.codegen.host_values import Names, list_results
 from porter.metal.forms import Computation, FormProgram
@@ -98,8 +98,9 @@ def write_fill(value: Number) -> str:
 def list_counted(programs: Programs) -> set[str]:
     """The tensors whose number of elements is that of the threads of all kernels."""
     rows = [nest.rows for case in programs.cases for nest in case.nests]
-    whole = {each.tensor for each in rows if isinstance(each, SizeProduct) and each.begin is None and each.end is None}
-    if len(whole) == 1 and len(rows) == sum(isinstance(each, SizeProduct) for each in rows):
+    products = [each for each in rows if isinstance(each, SizeProduct)]
+    whole = {name for each in products if each.begin is None and each.end is None for name in list_names(each)}
+    if len(whole) == 1 and len(rows) == len(products):
         return whole
     # else the tensor that is alone, if every result has its sizes: nothing is broadcast with it
     calls = [call.tensors for case in programs.cases for call in case.calls]

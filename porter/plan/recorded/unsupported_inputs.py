@@ -165,7 +165,7 @@ def write_size_checks(
 def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:
     """The tensor whose sizes, `most` at most, are all that is required of another's; "" if there is none."""
     rank = required.get(None)
-    if not isinstance(rank, Rank):
+    if not isinstance(rank, Rank) or not isinstance(rank.tensor, str):
         return ""
     alike: dict[int | None, HostValue] = {dim: Size(rank.tensor, Constant(dim)) for dim in range(-most, 0)}
     return rank.tensor if required == {None: rank, **alike} else ""

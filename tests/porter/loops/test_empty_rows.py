@@ -11,7 +11,7 @@ from porter.core.dtypes import BOOL, FLOAT, INT
 from porter.loops.empty_rows import compute_of_nothing, compute_without, find_reduced
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, cast, intern, number
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Arguments, Binary, Constant, HostValue, Named, Operator, Scalar, Size, TensorValue
+from porter.loops.host_values import Apply, Arguments, Constant, HostValue, Named, Scalar, Size, TensorValue
 from porter.loops.indices import integer
 from porter.loops.program import ArgumentBuffer, Programs, ResultBuffer, Role, SymbolicNest, SymbolicProgram
 
@@ -54,7 +54,7 @@ SUM = reduce(ReductionKind.SUM)
         (cast(reduce(ReductionKind.ALL), BOOL), 1),
         (call("addition", (SUM, number(2, FLOAT)), FLOAT), 2),
         (call("division", (SUM, named(SIZE)), FLOAT), math.nan),
-        (call("multiplication", (SUM, named(Binary(Operator.DIVIDE, Constant(1), SIZE))), FLOAT), math.nan),
+        (call("multiplication", (SUM, named(Apply("/", (Constant(1), SIZE)))), FLOAT), math.nan),
         (call("squareRoot", (call("division", (SUM, named(SIZE)), FLOAT),), FLOAT), math.nan),
         (call("multiplication", (call("division", (SUM, named(SIZE)), FLOAT), named(Scalar("s"))), FLOAT), math.nan),
     ],

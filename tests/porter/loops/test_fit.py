@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from porter.core.dtypes import FLOAT, HALF, LONG, DType
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_fixed_sizes
 from porter.loops.host_values import (
+    Apply,
     Arguments,
     ArgumentValue,
-    Binary,
     Constant,
     Element,
     HostValue,
     Length,
-    Operator,
     Rank,
     Scalar,
     Size,
@@ -31,7 +30,7 @@ from porter.loops.host_values import (
 )  # fmt: skip
 
 DIM = WrappedDim(Scalar("dim"), "self")
-NORMALIZED = Binary(Operator.SUBTRACT, Rank("self"), Length("normalized_shape"))
+NORMALIZED = Apply("-", (Rank("self"), Length("normalized_shape")))
 
 
 def make_calls(count: int, ranks: tuple[int, ...] = (3, 4), seed: int = 0) -> list[Arguments]:
@@ -58,7 +57,7 @@ ATOMS: tuple[HostValue, ...] = (
     Size("self", DIM),
     SizeProduct("self"),
     SizeProduct("self", None, DIM),
-    SizeProduct("self", Binary(Operator.ADD, DIM, Constant(1))),
+    SizeProduct("self", Apply("+", (DIM, Constant(1)))),
     SizeProduct("self", None, NORMALIZED),
     SizeProduct("self", NORMALIZED),
     SizesOver("self", "dim", others=True),
@@ -70,9 +69,9 @@ ATOMS: tuple[HostValue, ...] = (
 def programs() -> st.SearchStrategy[HostValue]:
     """Values that host code computes: an atom, a product, a sum, with a constant."""
     atom = st.sampled_from(ATOMS)
-    pair = st.builds(Binary, st.sampled_from((Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY)), atom, atom)
-    offset = st.builds(Binary, st.just(Operator.ADD), st.one_of(atom, pair), st.integers(1, 2).map(Constant))
-    return st.one_of(atom, pair, offset, st.builds(Binary, st.just(Operator.DIVIDE), st.just(Constant(1)), atom))
+    pair = st.builds(Apply, st.sampled_from(("+", "-", "*")), st.tuples(atom, atom))
+    offset = st.builds(Apply, st.just("+"), st.tuples(st.one_of(atom, pair), st.integers(1, 2).map(Constant)))
+    return st.one_of(atom, pair, offset, st.builds(Apply, st.just("/"), st.tuples(st.just(Constant(1)), atom)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -138,7 +137,7 @@ def test_sizes_that_no_call_varies_are_listed() -> None:
 
 
 def rest_without(taken: HostValue) -> HostValue:
-    return Binary(Operator.GREATEST, Binary(Operator.SUBTRACT, SizeProduct("self"), taken), Constant(0))
+    return Apply("max", (Apply("-", (SizeProduct("self"), taken)), Constant(0)))
 
 
 def test_the_default_of_a_scalar_is_found() -> None:
@@ -150,14 +149,10 @@ def test_the_default_of_a_scalar_is_found() -> None:
 
 PADDING, KERNEL = Element("padding", 0), Element("padding", 1)
 THREES: dict[str, HostValue] = {
-    "a size and twice another": Binary(
-        Operator.ADD, Size("self", Constant(1)), Binary(Operator.MULTIPLY, Constant(2), PADDING)
-    ),
-    "a product over a third": Binary(
-        Operator.DIVIDE, Binary(Operator.MULTIPLY, Size("self", Constant(0)), PADDING), KERNEL
-    ),
-    "a correction": Binary(Operator.DIVIDE, SizeProduct("self"), rest_without(Scalar("eps"))),
-    "a constant correction": Binary(Operator.DIVIDE, SizeProduct("self"), rest_without(Constant(1))),
+    "a size and twice another": Apply("+", (Size("self", Constant(1)), Apply("*", (Constant(2), PADDING)))),
+    "a product over a third": Apply("/", (Apply("*", (Size("self", Constant(0)), PADDING)), KERNEL)),
+    "a correction": Apply("/", (SizeProduct("self"), rest_without(Scalar("eps")))),
+    "a constant correction": Apply("/", (SizeProduct("self"), rest_without(Constant(1)))),
 }
 
 
@@ -181,8 +176,8 @@ def test_the_step_between_scalars_is_found() -> None:
         for steps in (3, 5, 4, 11, 7, 13, 2, 9)
         for a in [draw.uniform(-3, 3)]
     ]
-    difference = Binary(Operator.SUBTRACT, Scalar("end"), Scalar("start"))
-    value = Binary(Operator.DIVIDE, difference, Binary(Operator.SUBTRACT, Scalar("steps"), Constant(1)))
+    difference = Apply("-", (Scalar("end"), Scalar("start")))
+    value = Apply("/", (difference, Apply("-", (Scalar("steps"), Constant(1)))))
     found = Fit(calls).find([each for call in calls if (each := evaluate(value, call)) is not None])
     assert found is not None
     assert all(is_close(evaluate(found, call), evaluate(value, call) or 0) for call in calls)
@@ -194,7 +189,7 @@ def test_a_scalar_is_found_as_it_is_converted(dtype: DType) -> None:
     calls = [Arguments({}, {"start": start, "end": end}) for start, end in numbers]
     fit = Fit(calls)
     values: list[HostValue] = [Scalar("end")]
-    values += [Binary(each, Scalar("start"), Scalar("end")) for each in (Operator.LEAST, Operator.GREATEST)]
+    values += [Apply(each, (Scalar("start"), Scalar("end"))) for each in ("min", "max")]
     for value in values:
         column = [round_number(evaluate(value, call) or 0.0, dtype) for call in calls]
         assert fit.find_scalar(column, dtype) == value

@@ -6,20 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from porter.core.codec import decode, encode
 from porter.core.dtypes import FLOAT
 from porter.loops.host_values import (
+    Apply,
     Arguments,
-    Binary,
     Constant,
+    CppName,
     Element,
     EndDim,
     HostValue,
     Length,
-    Operator,
+    Listed,
+    Method,
+    Property,
     Rank,
+    SameSizes,
     Scalar,
+    Select,
     Size,
     SizeProduct,
+    Sizes,
     SizesOver,
     TensorValue,
     WrappedDim,
@@ -38,7 +45,8 @@ CALL = Arguments(
 )
 DIM = WrappedDim(Scalar("dim"), "input")
 ONE = Constant(1)
-NORMALIZED = Binary(Operator.SUBTRACT, Rank("input"), Length("normalized_shape"))
+SMALL = Apply("<", (Rank("input"), Constant(3)))
+NORMALIZED = Apply("-", (Rank("input"), Length("normalized_shape")))
 
 
 @pytest.mark.parametrize(
@@ -61,16 +69,24 @@ NORMALIZED = Binary(Operator.SUBTRACT, Rank("input"), Length("normalized_shape")
         (Size("tensors[1]", Constant(0)), "tensors[1].size(0)", 4),
         (SizeProduct("input"), "input.numel()", 1155),
         (SizeProduct("input", None, DIM), "prod(input[:dim])", 15),
-        (SizeProduct("input", Binary(Operator.ADD, DIM, ONE)), "prod(input[dim + 1:])", 11),
+        (SizeProduct("input", Apply("+", (DIM, ONE))), "prod(input[dim + 1:])", 11),
         (SizeProduct("input", Constant(-3)), "prod(input[-3:])", 385),
         (SizeProduct("input", NORMALIZED), "prod(input[input.dim() - normalized_shape.size():])", 77),
         (SizesOver("input", "dims"), "prod(input over dims)", 55),
         (SizesOver("input", "dims", others=True), "prod(input without dims)", 21),
         (SizesOver("input", "weight"), "prod(input over weight)", 1155),
-        (Binary(Operator.DIVIDE, ONE, SizeProduct("input")), "1 / input.numel()", 1 / 1155),
-        (Binary(Operator.FLOOR_DIVIDE, Rank("input"), Constant(0)), "input.dim() // 0", None),
-        (Binary(Operator.LEAST, Rank("input"), Length("dims")), "min(input.dim(), dims.size())", 2),
-        (Binary(Operator.MULTIPLY, Binary(Operator.SUBTRACT, DIM, ONE), ONE), "(dim - 1) * 1", 1),
+        (Apply("/", (ONE, SizeProduct("input"))), "1 / input.numel()", 1 / 1155),
+        (Apply("quotient", (Rank("input"), Constant(0))), "input.dim() // 0", None),
+        (Apply("min", (Rank("input"), Length("dims"))), "min(input.dim(), dims.size())", 2),
+        (Apply("*", (Apply("-", (DIM, ONE)), ONE)), "(dim - 1) * 1", 1),
+        (Apply("ceil_div", (Rank("input"), Constant(3))), "ceil_div(input.dim(), 3)", 2),
+        (Apply("and", (SMALL, Apply("not", (Scalar("mean"),)))), "(input.dim() < 3) && not(mean)", False),
+        (SameSizes(Sizes("input", -2), Listed((Constant(7), Size("input", Constant(3))))), "input[-2:] == {7, input.size(3)}", True),
+        (SameSizes(Sizes("tensors[0]"), Sizes("tensors[1]", 0, 1)), "tensors[0][:] == tensors[1][:1]", False),
+        (Select(SMALL, ONE, Size("input", Constant(9))), "input.dim() < 3 ? 1 : input.size(9)", None),
+        (Select(SMALL, Size("input", Constant(9)), ONE), "input.dim() < 3 ? input.size(9) : 1", 1),
+        (Rank(Method("input", "view", (CppName("kInt"),))), "view(input, kInt).dim()", None),
+        (Property("input", "stride", Constant(0)), "input.stride(0)", None),
     ],
 )  # fmt: skip
 def test_a_value_is_printed_and_computed(value: HostValue, text: str, number: float | None) -> None:
@@ -78,9 +94,19 @@ def test_a_value_is_printed_and_computed(value: HostValue, text: str, number: fl
     assert evaluate(value, CALL) == number
 
 
+def test_numbers_of_different_types_are_different_values() -> None:
+    assert len({Constant(1), Constant(1.0), Constant(True)}) == 3
+
+
+def test_values_of_computed_tensors_are_stored() -> None:
+    copy = Select(SMALL, "input", Method("input", "contiguous"))
+    value = Apply("*", (Size(copy, Constant(-1)), Scalar("alpha", type="int")))
+    assert decode(encode(value, HostValue), HostValue) == value
+
+
 def test_a_value_knows_its_arguments() -> None:
     assert list_names(SizeProduct("input", NORMALIZED)) == {"input", "normalized_shape"}
-    assert list_names(Binary(Operator.ADD, Size("weight", DIM), Element("dims", 0))) == {
+    assert list_names(Apply("+", (Size("weight", DIM), Element("dims", 0)))) == {
         "weight",
         "dim",
         "input",
@@ -93,7 +119,7 @@ def test_products_around_a_dimension_multiply_to_all_elements(shape: list[int], 
     dim = data.draw(st.integers(-len(shape), len(shape) - 1))
     call = Arguments({"self": TensorValue(tuple(shape), FLOAT)}, {"dim": dim})
     at = WrappedDim(Scalar("dim"), "self")
-    after = Binary(Operator.ADD, at, ONE)
+    after = Apply("+", (at, ONE))
     parts: list[HostValue] = [SizeProduct("self", None, at), Size("self", at), SizeProduct("self", after)]
     found = [evaluate(part, call) for part in parts]
     assert found == [math.prod(shape[: dim % len(shape)]), shape[dim], math.prod(shape[dim % len(shape) + 1 :])]

@@ -13,7 +13,7 @@ from aten_overlay.apple.mpsgraph.objects import Ref
 from aten_overlay.apple.mpsgraph.recorder import GraphRun
 from aten_overlay.apple.mpsgraph.types import MPS
 from porter.core.dtypes import FLOAT, INT, DType
-from porter.loops.host_values import Binary, Operator, Scalar, describe
+from porter.loops.host_values import Apply, Scalar, describe
 from porter.loops.printing import program_lines
 from porter.loops.program import Programs, SymbolicProgram, Temporary
 from porter.recording import programs
@@ -346,7 +346,7 @@ def test_equal_numbers_in_different_places_are_found_apart() -> None:
         calls.append(run_graph(torch.ops.aten.clamp.default, arguments, clamp))
     found = find_programs("clamp", calls)
     assert len(found.cases) == 1 and not found.left
-    least, greatest = (Binary(each, Scalar("min"), Scalar("max")) for each in (Operator.LEAST, Operator.GREATEST))
+    least, greatest = (Apply(each, (Scalar("min"), Scalar("max"))) for each in ("min", "max"))
     assert {least, greatest, Scalar("min")} <= {each.value for each in found.cases[0].numbers}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from porter.core.dtypes import FLOAT
 from porter.loops.expressions import Expr, Op, call, intern, number
-from porter.loops.host_values import Binary, Constant, Named, Operator, Size
+from porter.loops.host_values import Apply, Constant, Named, Size
 from porter.metal.codegen.canonicalize import simplify_call
 from tests.porter.plan.recorded.fork import integer, read
 
@@ -32,7 +32,7 @@ def test_what_is_subtracted_and_added_goes() -> None:
 
 
 def test_the_reciprocal_of_a_number_is_one() -> None:
-    inverse = Named("inverse_count", Binary(Operator.DIVIDE, Constant(1), COUNT.value), 0.25)
+    inverse = Named("inverse_count", Apply("/", (Constant(1), COUNT.value)), 0.25)
     assert made("reciprocal", COUNTED).attribute == inverse
     assert made("reciprocal", X).attribute == "reciprocal"
 

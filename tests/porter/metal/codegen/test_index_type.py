@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from porter.loops.host_values import Binary, Constant, Named, Operator, Scalar, Size
+from porter.loops.host_values import Apply, Constant, Named, Scalar, Size
 from porter.metal.codegen.host_values import list_chosen, write_fits
 
 TYPES = {"diagonal": "int", "factor": "int", "p": "float", "keepdim": "bool"}
 DIAGONAL = Named("diagonal", Scalar("diagonal"), 1)
-ABOVE = Named("one_minus_diagonal", Binary(Operator.SUBTRACT, Constant(1), Scalar("diagonal")), 0)
+ABOVE = Named("one_minus_diagonal", Apply("-", (Constant(1), Scalar("diagonal"))), 0)
 FACTOR = Named("factor", Scalar("factor"), 2)
-WIDTH = Named("width", Binary(Operator.MULTIPLY, Size("self", Constant(0)), Scalar("factor")), 6)
+WIDTH = Named("width", Apply("*", (Size("self", Constant(0)), Scalar("factor"))), 6)
 P = Named("p", Scalar("p"), 2.0)
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from porter.loops.host_values import Binary, Constant, HostValue, Operator, Rank, Scalar, Size, SizeProduct, WrappedDim
+from porter.loops.host_values import Apply, Constant, HostValue, Rank, Scalar, Size, SizeProduct, WrappedDim
 from porter.metal.codegen.host_values import Names, write_value
 from porter.metal.codegen.kept_code import KeptCode, is_call
 
 NAMES = Names({"self": "input", "dim": "dim", "eps": "eps"}, {"dim": "int", "eps": "float?"})
 ROWS = SizeProduct("self")
-ROWS_OF_DIM = Binary(Operator.FLOOR_DIVIDE, ROWS, Size("self", WrappedDim(Scalar("dim"), "self")))
+ROWS_OF_DIM = Apply("quotient", (ROWS, Size("self", WrappedDim(Scalar("dim"), "self"))))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from porter.core.layout import METAL_HEADERS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, call, intern
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
+    Apply,
     Arguments,
-    Binary,
     Constant,
     EndDim,
     HostValue,
     Named,
-    Operator,
     Scalar,
     Size,
     SizeProduct,
@@ -213,7 +212,7 @@ def shares() -> Programs:
 def largest(kind: ReductionKind = ReductionKind.MAX) -> Programs:
     """A reduction over named dimensions: two cases of what one kernel computes, as recordings give them."""
     first, last = EndDim("dim", "self", False), EndDim("dim", "self", True)
-    after = Binary(Operator.ADD, last, Constant(1))
+    after = Apply("+", (last, Constant(1)))
     inner = named("inner", SizeProduct("self", after), 5)
     reduced = named("reduced", SizesOver("self", "dim"), 3)
     outer, column, each = Loop("i0", 2), Loop("i1", 5, inner), Loop("r1.0", 3, reduced)

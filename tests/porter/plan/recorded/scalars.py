@@ -10,7 +10,7 @@ from porter.core.dtypes import BFLOAT, FLOAT, HALF, INT, LONG, DType
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.loops.expressions import Buffer, Expr, Loop, Op, call, cast, intern
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import Arguments, Binary, Named, Operator, Scalar, SizeProduct, TensorValue
+from porter.loops.host_values import Apply, Arguments, Named, Scalar, SizeProduct, TensorValue
 from porter.loops.program import Programs, ResultBuffer, SymbolicNest, SymbolicProgram
 from tests.porter.plan.recorded import fork
 
@@ -126,7 +126,7 @@ def numbered() -> Programs:
 def spread() -> Programs:
     """Numbers computed in float, whatever type they are stored as: a case of floating-point types, and one of others."""
     start = Named("start", Scalar("start"), 2.0)
-    step = Named("step", Binary(Operator.SUBTRACT, Scalar("end"), Scalar("start")), 3.0)
+    step = Named("step", Apply("-", (Scalar("end"), Scalar("start"))), 3.0)
 
     def value(index: Expr) -> Expr:
         turn = intern(Op.INDEX_VALUE, (index,), FLOAT)

@@ -10,12 +10,11 @@ from porter.core.dtypes import FLOAT
 from porter.core.errors import PorterError
 from porter.core.layout import OPERATIONS
 from porter.loops.host_values import (
+    Apply,
     Arguments,
-    Binary,
     Constant,
     HostValue,
     Named,
-    Operator,
     Rank,
     Scalar,
     Size,
@@ -140,7 +139,7 @@ def test_a_flag_that_a_form_does_not_read_is_refused(tmp_path: Path) -> None:
     ("value", "by_place"),
     [
         (SizeProduct("self", Constant(1)), True),
-        (Binary(Operator.MULTIPLY, Size("self", Constant(-1)), Constant(2)), True),
+        (Apply("*", (Size("self", Constant(-1)), Constant(2))), True),
         (SizeProduct("self"), False),
         (SizeProduct("other", None, Constant(2)), False),
         (Size("self", WrappedDim(Scalar("dim"), "self")), False),
@@ -278,9 +277,7 @@ def with_shapes(*shapes: tuple[int, ...]) -> Arguments:
     return Arguments({name: TensorValue(shape, FLOAT) for name, shape in zip(names, shapes, strict=False)}, {})
 
 
-REQUIRED = RequiredSize(
-    "grad", -3, Binary(Operator.ADD, Size("self", Constant(-3)), Constant(1)), "no such depth at all"
-)
+REQUIRED = RequiredSize("grad", -3, Apply("+", (Size("self", Constant(-3)), Constant(1))), "no such depth at all")
 
 
 @pytest.mark.parametrize(
