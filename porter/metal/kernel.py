@@ -59,7 +59,7 @@ class KernelSpec:
     `function` is the native function whose shared implementation makes the `call`. `graph` is that of the old
     implementation, or None if it could not be read; `notes` then say why. `cuda` is CUDA's kernel, if needed. A stub
     that takes an enumerator has `cases`, one with several `results` these. One that `keeps` dtypes takes what the old
-    implementation took.
+    implementation took. A person's `functor` is written as it is.
     """
 
     function: NativeFunction
@@ -73,6 +73,7 @@ class KernelSpec:
     cases: tuple[KernelCase, ...] = ()
     results: tuple[KernelResult, ...] = ()
     keeps: bool = False
+    functor: str = ""
 
 
 @dataclass(frozen=True)

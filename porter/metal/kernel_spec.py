@@ -44,6 +44,7 @@ def read_spec(
     recorded: RecordedGraph,
     source: Source = Source.ANY,
     keeps: bool = False,
+    functor: str = "",
 ) -> KernelSpec:
     """Returns the kernel's specification. Raises any error from reading the meta function and the kernels."""
     if draws_numbers(call.stub):
@@ -64,7 +65,9 @@ def read_spec(
         checkout, call, migration.served.function, lambda dtype: rule.result(dtype) or dtype, source
     )
     graph, notes = _read_old_graph(checkout, migration.served, rule, recorded)
-    return KernelSpec(migration.served.function, call, rule, cpu, graph, notes, cuda, source, keeps=keeps)
+    return KernelSpec(
+        migration.served.function, call, rule, cpu, graph, notes, cuda, source, keeps=keeps, functor=functor
+    )
 
 
 def _chooses_type(checkout: Checkout, stub: str) -> bool:

@@ -23,16 +23,18 @@ def plan_addition(
     recorded: RecordedGraph = no_recording,
     *,
     listed: Collection[str] = (),
+    functor: str = "",
 ) -> Plan:
     """Plans the kernels of an operator that MPS lacks, with this choice of candidates.
 
-    Entries of the test lists stay for the tests `listed`.
+    Entries of the test lists stay for the tests `listed`. A person's `functor` is written as it is.
 
     Raises PTR012 (unknown), PTR310 to PTR313 (not one that can be added), and what writing its kernels raises.
     """
     require_library(checkout)
     operator = Operator.read(checkout, op)
-    return plan_kernels(checkout, operator, find_addable(checkout, operator), choice, recorded, listed=listed)
+    rows = find_addable(checkout, operator)
+    return plan_kernels(checkout, operator, rows, choice, recorded, listed=listed, functor=functor)
 
 
 def find_addable(checkout: Checkout, operator: Operator) -> tuple[Migration | Blocked, ...]:

@@ -98,6 +98,7 @@ def plan_kernels(
     scaffold: bool = False,
     listed: Collection[str] = (),
     keeps: bool = False,
+    functor: str = "",
 ) -> Plan:
     """Plans the kernels of functions that join a shared implementation, and what follows from them.
 
@@ -105,7 +106,7 @@ def plan_kernels(
     error if none can be ported.
     """
     op = operator.name
-    read = partial(read_spec, recorded=recorded, source=source, keeps=keeps)
+    read = partial(read_spec, recorded=recorded, source=source, keeps=keeps, functor=functor)
     routes = choose_routes(checkout, operator, found, read, choice)
     ported = routes.ported
     if source is Source.CUDA and not ported.kernels:

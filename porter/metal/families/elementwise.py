@@ -63,6 +63,7 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
+_OF_PERSON = "a person's own functor"
 _LIBRARY_USE = re.compile(r"(?<![\w.:])(?=lib\.)")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
@@ -185,13 +186,16 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
     castout = launch.launcher is CASTOUT or (lacks and bools and any(base.castout for base in book.bases.values()))
     needs = tuple(list_needs(functor_spec, functor, launch.family, book, castout))
     lines = register_lines(name, needs, book, find_used_macros(kernels, book))
-    source = format_block(fork, launch.kernel_file, functor_text(functor, style))
+    text = f"{spec.functor.strip()}\n" if spec.functor else functor_text(functor, style)
+    source = format_block(fork, launch.kernel_file, text)
     notes = (
         *spec.notes,
         *(f"{name}: {each}" for each in note_other_sources(functor_spec, functor.origins)),
         *(f"{name}: {each}" for each in _note_kept(functor_spec)),
         *(f"{name}: the CPU kernel raises unless {each}; a GPU kernel cannot" for each in _list_checks(spec.cpu)),
     )
+    if spec.functor:
+        functor = replace(functor, origins=tuple(replace(each, source=_OF_PERSON, count=1) for each in functor.origins))
     return _Planned(name, functor_spec, functor, launch, source, lines, notes)
 
 

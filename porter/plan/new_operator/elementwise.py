@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from porter.core.edits import Edit
 from porter.core.errors import PorterError
-from porter.core.formatting import format_block
 from porter.core.layout import CPU_KERNELS, NATIVE
 from porter.languages import cpp, cpp_parser
 from porter.languages.brackets import strip_parentheses
@@ -34,9 +32,7 @@ from porter.plan.new_operator.operator import (
     write_opinfo,
     write_sample_function,
 )
-from porter.plan.plan import Draft, Plan
 
-_ORIGIN = "a person's own functor"
 _OPERATOR = re.compile(r"operator\(\)\s*\(([^)]*)\)\s*\{([^}]*)\}")
 _NUMBER = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFhH]?")
 
@@ -94,18 +90,6 @@ def _read_names(parameters: str) -> list[str]:
     return [words[-1] for part in parameters.split(",") if (words := find_words(part))]
 
 
-def replace_functor(draft: Draft, plan: Plan, schema: Schema, text: str) -> tuple[Draft, Plan]:
-    """Puts a person's functor where the translated one is. Raises PTR319 if they do not fit."""
-    _find_operators(schema, text)
-    [functor] = plan.functors
-    kernels = draft.fork.read(functor.file)
-    start = kernels.index(functor.source.strip())
-    written = format_block(draft.fork, functor.file, text.strip() + "\n")
-    draft = draft.apply([Edit(functor.file, start, start + len(functor.source.strip()), written.strip())])
-    origins = tuple(replace(each, source=_ORIGIN, count=1) for each in functor.origins)
-    return draft, replace(plan, functors=(replace(functor, source=written, origins=origins),))
-
-
 _BUILDERS = {1: "build_borrowing_unary_float_op", 2: "build_borrowing_binary_float_op"}
 _FLAGS = ("promote_inputs_to_common_dtype", "promote_integer_inputs_to_float", "cast_common_dtype_to_outputs",
           "enforce_safe_casting_to_output")  # fmt: skip
@@ -134,6 +118,8 @@ def read_operator(wish: ExpressionWish) -> NewOperator:
     if unused:
         what = f"the expression does not use {unused[0]}, a tensor of the schema"
         raise PorterError("PTR317", what, hint="Use each Tensor, or take it from the schema.")
+    if wish.functor:
+        _find_operators(schema, wish.functor)
     derivatives = derive(tree, tensors, names) or {}
     files = {
         f"{NATIVE}/{schema.file}.h": "".join(_write_stub(schema)),

@@ -23,7 +23,7 @@ from porter.core.layout import (
 )
 from porter.languages.python_calls import find_expression
 from porter.plan.addition import plan_addition
-from porter.plan.new_operator.elementwise import ExpressionWish, read_operator, replace_functor
+from porter.plan.new_operator.elementwise import ExpressionWish, read_operator
 from porter.plan.new_operator.operator import NewOperator
 from porter.plan.plan import Draft, Plan
 
@@ -47,10 +47,8 @@ def plan_new_operator(checkout: Checkout, wish: ExpressionWish) -> NewOperatorPl
     """
     operator = read_operator(wish)
     draft = draft_operator(checkout, operator, "PTR318", "Choose another name.")
-    added = plan_addition(draft.fork, operator.schema.name)
+    added = plan_addition(draft.fork, operator.schema.name, functor=wish.functor)
     draft = draft.follow(added.changes)
-    if wish.functor:
-        draft, added = replace_functor(draft, added, operator.schema, wish.functor)
     notes = (*added.notes, *_list_notes(checkout, operator))
     return NewOperatorPlan(operator, replace(added, changes=draft.changes, notes=notes))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -148,10 +149,11 @@ def _list_others(
     shared = read_macros(fork.read(INDEXING)) if fork.exists(INDEXING) else ()
     for path in fork.list(KERNELS, ".metal"):
         text = fork.read(path)
-        for kernel in kernels:
-            text = text.replace(kernel.source.strip("\n"), "", 1) if kernel.file == path else text
         if any(word in text for word in first_words):
-            yield from ((name, path) for name in list_kernel_names(text, shared))
+            macros = (*shared, *read_macros(text))
+            ported = (list_kernel_names(each.source, macros) for each in kernels if each.file == path)
+            others = Counter(list_kernel_names(text, shared)) - Counter(name for names in ported for name in names)
+            yield from ((name, path) for name in others.elements())
 
 
 @lru_cache(maxsize=256)
