@@ -33,7 +33,7 @@ from porter.loops.host_values import (
     SizeProduct,
     Sizes,
 )
-from porter.plan.promotion.promotion import Message
+from porter.metal.codegen.host_values import Message
 
 _MARK = "\0"
 LONGEST = 64

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from porter.core.errors import PorterError, explained
 from porter.loops.host_algebra import is_never_negative, is_tensor, type_of
@@ -18,6 +19,7 @@ from porter.loops.host_values import (
     Element,
     EndDim,
     Given,
+    HostSizes,
     HostTensor,
     HostValue,
     Length,
@@ -99,6 +101,23 @@ def list_results(variables: Mapping[str, str]) -> dict[int, str]:
 def write_value(value: HostValue, names: Names) -> str:
     """The value as C++, with variables for what they hold. Raises PTR371 and PTR372."""
     return Printer(names).print(value)
+
+
+# What a message says, with values that are printed within it.
+Message: TypeAlias = tuple[str | HostValue | HostSizes, ...]
+
+
+def write_check(condition: HostValue, message: Message, names: Names | None = None, macro: str = "TORCH_CHECK") -> str:
+    """The statement that raises an error with a message unless a condition holds. Raises PTR371 and PTR372."""
+    printer = Printer(names)
+    words = ", ".join(quote(part) if isinstance(part, str) else printer.print(part) for part in message)
+    return f"{macro}({printer.print(condition)}, {words});"
+
+
+def quote(text: str) -> str:
+    """A text as a C++ string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 # A quotient of counts binds less than a product: it stands in brackets there, as it is rounded first.

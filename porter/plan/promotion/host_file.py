@@ -11,9 +11,9 @@ from porter.core.dtypes import SCALAR_TYPES
 from porter.core.layout import DEVICE, KERNELS, OPERATIONS
 from porter.loops.host_algebra import apply, is_tensor, type_of
 from porter.loops.host_values import Apply, Constant, HostValue, Method, Node, Scalar, Select
-from porter.metal.codegen.host_values import Printer
+from porter.metal.codegen.host_values import Printer, quote
 from porter.metal.host import profiles_streams
-from porter.plan.promotion.promotion import Binding, Content, Promotion, Requirement
+from porter.plan.promotion.promotion import Binding, Content, Promotion
 
 _BFLOAT_GUARD = re.compile(rb"^#if __METAL_VERSION__ >= 310\s*$", re.M)
 
@@ -78,24 +78,10 @@ def _meta(promotion: Promotion) -> Iterator[str]:
     # Nothing is computed ahead: a later check may ask for a size that an earlier one makes sure is there.
     printer = Printer()
     yield from (f"  {each}\n" for each in _same_types(promotion))
-    yield from (f"  {write_check(each, promotion.op)}\n" for each in promotion.program.requirements)
+    yield from (f"  {each.write(promotion.op)}\n" for each in promotion.program.requirements)
     for at, output in enumerate(promotion.program.launch.outputs):
         options = _options(promotion, output.dtype)
         yield f"  set_output_contiguous({at}, {printer.listed(output.sizes)}, {options});\n"
-
-
-def write_check(requirement: Requirement, op: str) -> str:
-    """The statement that checks a requirement."""
-    printer, message = Printer(), requirement.message or ("",)
-    lead = (f"{op}: {message[0]}", *message[1:]) if isinstance(message[0], str) else (f"{op}: ", *message)
-    words = ", ".join(_quote(part) if isinstance(part, str) else printer.print(part) for part in lead)
-    return f"{requirement.check.value}({printer.print(requirement.condition)}, {words});"
-
-
-def _quote(text: str) -> str:
-    """A text as a C++ string literal."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def _cpu(promotion: Promotion) -> Iterator[str]:
@@ -310,8 +296,8 @@ def _kernel_name(promotion: Promotion, printer: Printer) -> str:
             f'({text} ? "true" : "false")' if type_of(value) == "bool" else f"std::to_string({printer.print(value)})"
         )
     if not parts:
-        return _quote(promotion.op)
-    return f"{_quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
+        return quote(promotion.op)
+    return f"{quote(promotion.op + '_')} + " + ' + "_" + '.join(parts)
 
 
 def _parameters(promotion: Promotion) -> str:

@@ -10,10 +10,8 @@ from typing import TypeAlias
 from porter.core.errors import Place
 from porter.loops.host_algebra import apply, negate, select
 from porter.loops.host_values import HostSizes, HostTensor, HostValue, Node, Number
+from porter.metal.codegen.host_values import Message, write_check
 from porter.plan.new_operator.operator import Sample, Schema
-
-# Text, and values that are printed within it.
-Message: TypeAlias = tuple[str | HostValue | HostSizes, ...]
 
 
 class Check(Enum):
@@ -32,6 +30,12 @@ class Requirement:
     condition: HostValue
     message: Message
     check: Check
+
+    def write(self, op: str) -> str:
+        """The statement that checks it."""
+        first, *rest = self.message or ("",)
+        words = (f"{op}: {first}", *rest) if isinstance(first, str) else (f"{op}: ", *self.message)
+        return write_check(self.condition, words, macro=self.check.value)
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import explained
 from porter.languages.patterns import has_code
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
+from porter.loops.host_algebra import apply
 from porter.loops.host_values import (
+    Apply,
     Arguments,
     Constant,
+    Given,
     HostValue,
     Rank,
+    SameSizes,
     Size,
     SizeProduct,
+    Sizes,
     evaluate,
     list_names,
     list_operands,
@@ -32,7 +38,7 @@ from porter.loops.program import (
     list_loaded,
 )
 from porter.metal.codegen.host_code import Launch, Line
-from porter.metal.codegen.host_values import Names, write_given, write_value
+from porter.metal.codegen.host_values import Message, Names, write_check
 from porter.metal.codegen.kept_code import KeptCode
 from porter.metal.codegen.kernel import find_numbers
 from porter.metal.forms import Computation, FormProgram
@@ -172,25 +178,33 @@ def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:
 
 
 def _write_shape_check(programs: Computation, tensor: str, other: str, names: Names) -> Line:
-    base, shape, wanted = programs.name.partition(".")[0], *(f"{names.member(each)}sizes()" for each in (tensor, other))
-    unless = _write_unless(tensor, names)
-    words = f'"{base}: expected {tensor} to have the sizes of {other}, ", {wanted}, ", but got ", {shape}'
-    return Line(f"TORCH_CHECK({unless}{shape} == {wanted}, {words});")
+    shape, wanted = Sizes(tensor), Sizes(other)
+    words = (f"expected {tensor} to have the sizes of {other}, ", wanted, ", but got ", shape)
+    return _write_check(programs, names, (*_list_unless(tensor, names), SameSizes(shape, wanted)), words)
 
 
-def _write_unless(tensor: str, names: Names) -> str:
-    return f"!({write_given(tensor, names)}) || " if names.types.get(tensor, "").endswith("?") else ""
+def _list_unless(tensor: str, names: Names) -> tuple[HostValue, ...]:
+    """That a tensor which may be left out is not given."""
+    return (Apply("not", (Given(tensor),)),) if names.types.get(tensor, "").endswith("?") else ()
 
 
 def _write_size_check(programs: Computation, size: RequiredSize, is_beside: bool, names: Names) -> Line:
     """The check of one size; one `is_beside` calls that give no such tensor, or one of fewer dimensions."""
-    base, actual, value = programs.name.partition(".")[0], *(write_value(v, names) for v in (size.actual, size.value))
-    unless = _write_unless(size.tensor, names)
+    unless = list(_list_unless(size.tensor, names))
     if is_beside and size.dim is not None:
-        unless += f"{write_value(Rank(size.tensor), names)} < {-size.dim} || "
+        unless.append(Apply("<", (Rank(size.tensor), Constant(-size.dim))))
     what = "dimensions" if size.dim is None else f"elements in dimension {size.dim}"
-    words = f'"{base}: expected {size.tensor} of ", {value}, " {what}, but got ", {actual}'
-    return Line(f"TORCH_CHECK({unless}{actual} == {value}, {words});")
+    words = (f"expected {size.tensor} of ", size.value, f" {what}, but got ", size.actual)
+    return _write_check(programs, names, (*unless, Apply("==", (size.actual, size.value))), words)
+
+
+def _write_check(
+    programs: Computation, names: Names, tests: Iterable[HostValue], words: Message, macro: str = "TORCH_CHECK"
+) -> Line:
+    """The check that one of some conditions holds."""
+    first, *rest = words
+    message = (f"{programs.name.partition('.')[0]}: {first}", *rest)
+    return Line(write_check(reduce(partial(apply, "or"), tests), message, names, macro))
 
 
 def _find_case_ranks(programs: Programs, case: SymbolicProgram, names: Names) -> Iterator[tuple[str, int]]:
@@ -228,16 +242,15 @@ def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
 
 
 def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: Sequence[int]) -> Line:
-    variable = f"{names.member(tensor)}dim()"
-    tests = " || ".join(f"{variable} == {rank}" for rank in ranks)
-    base, listed = programs.name.partition(".")[0], _list_words(ranks)
-    words = f'"{base}: expected {tensor} of {listed} dimensions, but got ", {variable}'
-    return Line(f"TORCH_CHECK_NOT_IMPLEMENTED({tests}, {words});")
+    tests = (Apply("==", (Rank(tensor), Constant(rank))) for rank in ranks)
+    words = (f"expected {tensor} of {_list_words(ranks)} dimensions, but got ", Rank(tensor))
+    return _write_check(programs, names, tests, words, "TORCH_CHECK_NOT_IMPLEMENTED")
 
 
 def _write_single_check(programs: Computation, names: Names, tensor: str) -> Line:
-    count, base = f"{names.member(tensor)}numel()", programs.name.partition(".")[0]
-    return Line(f'TORCH_CHECK({count} == 1, "{base}: expected {tensor} of one element, but got ", {count});')
+    count = SizeProduct(tensor)
+    test = Apply("==", (count, Constant(1)))
+    return _write_check(programs, names, (test,), (f"expected {tensor} of one element, but got ", count))
 
 
 def _note_ranks(programs: Computation, tensor: str, ranks: Sequence[int], recorded: str) -> str:

@@ -8,7 +8,6 @@ from expecttest import assert_expected_inline
 
 from porter.kernels.promotion.reading import read_promotion
 from porter.kernels.promotion.subject import find_subject
-from porter.plan.promotion.host_file import write_check
 from porter.plan.promotion.promotion import Promotion, ScriptWish
 
 HEAD = """
@@ -78,7 +77,7 @@ def read(folder: Path, body: str, **instantiate: tuple[int, ...]) -> Promotion:
 
 def checks(promotion: Promotion) -> str:
     """The checks of the operator in C++."""
-    return "".join(f"{write_check(each, promotion.op)}\n" for each in promotion.program.requirements)
+    return "".join(f"{each.write(promotion.op)}\n" for each in promotion.program.requirements)
 
 
 def test_a_bias_has_as_many_elements_as_the_input_has_columns(tmp_path: Path) -> None:

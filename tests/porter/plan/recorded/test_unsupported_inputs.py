@@ -285,7 +285,7 @@ REQUIRED = RequiredSize("grad", -3, Apply("+", (Size("self", Constant(-3)), Cons
     [
         ([((3, 4, 5), (2, 4, 5))], "Tensor", "", "grad.size(-3) == self.size(-3) + 1,"),
         ([((3, 4, 5), (2, 4, 5)), ((4, 5), (4, 5))], "Tensor", "", "grad.dim() < 3 || grad.size(-3) == "),
-        ([((3, 4, 5), (2, 4, 5))], "Tensor?", "", "!(grad.defined()) || grad.size(-3) == "),
+        ([((3, 4, 5), (2, 4, 5))], "Tensor?", "", "!grad.defined() || grad.size(-3) == "),
         ([((3, 4, 5), (2, 4, 5)), ((4, 4, 5), (2, 4, 5))], "Tensor", "", ""),  # another case's calls do not have it
         ([((4, 5), (4, 5))], "Tensor", "", ""),
         ([((3, 4, 5), (2, 4, 5))], "Tensor", 'TORCH_CHECK(is_right, "no such depth");', ""),
