@@ -31,7 +31,7 @@ def read_regular(path: Path, most: int = LARGEST) -> bytes:
     return read_open(handle, most, str(path))
 
 
-def read_open(handle: int, most: int = LARGEST, name: str = "") -> bytes:
+def read_open(handle: int, most: int, name: str) -> bytes:
     """`read_regular` for a descriptor that was opened without waiting. Closes it."""
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -50,12 +50,12 @@ def read_named(path: Path, code: str, hint: str = "Check the path.", most: int =
         raise refuse(path, error, code, hint) from error
 
 
-def require_regular(path: Path, code: str, hint: str = "Check the path.", most: int = LARGEST) -> None:
+def require_regular(path: Path, code: str) -> None:
     """Raises `code` unless `read_named` could read the bytes: for a file that another program is to read."""
     try:
-        read_regular(path, most)
+        read_regular(path)
     except OSError as error:
-        raise refuse(path, error, code, hint) from error
+        raise refuse(path, error, code, "Check the path.") from error
 
 
 def refuse(path: Path, error: OSError | UnicodeDecodeError, code: str, hint: str) -> PorterError:

@@ -25,6 +25,7 @@ from porter.loops.host_values import (
     describe,
     evaluate,
     is_result,
+    list_operands,
     round_number,
     substitute,
 )
@@ -284,7 +285,8 @@ def list_alternatives(
     program: SymbolicProgram, values: Values, calls: Sequence[CallProgram], others: Sequence[Arguments]
 ) -> Iterator[tuple[SymbolicProgram, Values]]:
     """The program with every choice of sizes that can be evaluated in other calls, and are not the same there."""
-    sizes = list(dict.fromkeys(size for each in values if each is not None for size in _list_sizes(each)))
+    parts = [part for each in values if each is not None for part in list_operands(each)]
+    sizes = list[HostValue](dict.fromkeys(part for part in parts if isinstance(part, (Size, SizeProduct))))
     own = [call.arguments for call in calls]
     atoms = [each for each in list_atoms(own[:_ASKED]) if isinstance(each, (Size, SizeProduct))]
     choices = [list(islice(_list_equal(each, atoms, own, others), _MOST)) for each in sizes]
@@ -293,14 +295,6 @@ def list_alternatives(
         made = [substitute(each, changes) if each is not None else None for each in values]
         if made != list(values):
             yield rebuild_program(program, calls, made), made
-
-
-def _list_sizes(value: HostValue) -> Iterator[HostValue]:
-    if isinstance(value, Apply):
-        for argument in value.arguments:
-            yield from _list_sizes(argument)
-    elif isinstance(value, (Size, SizeProduct)):
-        yield value
 
 
 def _list_equal(

@@ -30,9 +30,9 @@ class Case:
     edits: tuple[tuple[str, str, str], ...] = ()
     before: Mapping[str, str] = field(default_factory=dict)
 
-    def make_change(self, fork: Checkout | None = None) -> Change:
+    def make_change(self) -> Change:
         """The change, in memory. Raises ValueError for a part that the file does not have exactly once."""
-        earlier = (fork or Checkout(EMBEDDED_FORK, "a case")).layer(self.before)
+        earlier = Checkout(EMBEDDED_FORK, "a case").layer(self.before)
         texts = dict(self.files)
         for path, old, new in self.edits:
             text = texts.get(path) or earlier.read(path)

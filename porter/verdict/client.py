@@ -74,9 +74,9 @@ def request_recording(request: RecordRequest, progress: Progress = ignore) -> st
     return answer.text
 
 
-def request_build(request: BuildRequest, progress: Progress = ignore) -> BuildAnswer:
+def request_build(request: BuildRequest) -> BuildAnswer:
     """Requests a library of many operators. Raises as `ask` does."""
-    answer = ask(request, progress)
+    answer = ask(request)
     assert isinstance(answer, BuildAnswer)
     return answer
 

@@ -24,7 +24,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {}
 SECONDS = 0.2  # at least, of each measurement
 
 
-def make_value(value: Any, device: str = "mps") -> Any:
+def make_value(value: Any) -> Any:
     """A tensor as it was described, of numbers between its least and its greatest; anything else as it is."""
     if not isinstance(value, dict):
         return value
@@ -37,7 +37,7 @@ def make_value(value: Any, device: str = "mps") -> Any:
         whole = (torch.rand(count) * (high - low) + low).to(dtype)
     else:
         whole = torch.randint(low, high + 1, (count,)).to(dtype)
-    return whole.to(device).as_strided(value["shape"], value["stride"], value["offset"])
+    return whole.to("mps").as_strided(value["shape"], value["stride"], value["offset"])
 
 
 def prepare_launches(case: dict[str, Any]) -> list[Callable[[], object]]:

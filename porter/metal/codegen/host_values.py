@@ -40,6 +40,7 @@ from porter.loops.host_values import (
     WrappedDim,
     describe,
     list_operands,
+    list_parts,
     list_scalars,
 )
 from porter.metal.codegen.kept_code import KeptCode
@@ -382,23 +383,16 @@ def _spell_scalar(name: str, default: Number | None, names: Names) -> str:
     return f"{variable}.to<double>()"
 
 
-def list_headers(value: HostValue) -> frozenset[str]:
+def list_headers(value: Node) -> frozenset[str]:
     """The headers that declare what the C++ of a value calls."""
     match value:
-        case SizeProduct(_, None, None):
-            return frozenset()
-        case SizeProduct(_, begin, end):
-            inner = frozenset[str]().union(*(list_headers(each) for each in (begin, end) if each is not None))
-            return inner | {ACCUMULATE}
         case WrappedDim():
             return frozenset((WRAP_DIM,))
         case Size(_, WrappedDim()) | SizesOver():
             return frozenset((NON_EMPTY,))
-        case Size(_, dim):
-            return list_headers(dim)
-        case Apply(_, arguments):
-            return frozenset[str]().union(*map(list_headers, arguments))
-    return frozenset()
+    parts = list_parts(value)
+    called = (ACCUMULATE,) if isinstance(value, SizeProduct) and len(parts) > 1 else ()
+    return frozenset(called).union(*map(list_headers, parts))
 
 
 def _unknown(value: HostValue) -> PorterError:
