@@ -50,7 +50,7 @@ class SlicedRows:
         kernel, words = self.kernel, "/*group_size=*/"
         if not kernel.uses_reductions or all(each.type in _NARROW for each in kernel.partials):
             return ""
-        if any(each.found_in for each in kernel.partials):  # indices may have 64 bits
+        if any(each.found_in or each.type == dtypes.LONG.metal for each in kernel.partials):  # indices may have 64 bits
             return f"{words}1024"
         if not kernel.elements.has_long:
             return ""

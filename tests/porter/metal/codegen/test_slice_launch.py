@@ -5,17 +5,20 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from itertools import product
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from aten_overlay.toolchain import build, torch_flags
-from porter.metal.codegen.slice_launch import write_helper
+from porter.metal.codegen.kernel import NativeKernel
+from porter.metal.codegen.slice_launch import SlicedRows, write_helper
 
 SIZES = (1, 2, 7, 31, 32, 33, 64, 1000, 1024, 1025, 65_535, 65_536, 100_003, 10**6, 10**8, 2**31 + 5)
-Share = Callable[[int, int, bool], tuple[int, int]]
+Share = Callable[..., tuple[int, int]]
 ENTRY = """
-extern "C" void share(int64_t rows, int64_t length, bool are_adjacent, int64_t* result) {
-  const auto threads = share_rows(rows, length, are_adjacent);
+extern "C" void share(int64_t rows, int64_t length, bool are_adjacent, int64_t group_size, int64_t* result) {
+  const auto threads = share_rows(rows, length, are_adjacent, group_size);
   result[0] = threads.lanes;
   result[1] = threads.slices;
 }
@@ -30,9 +33,10 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> Share:
     source.write_text(f"#include <ATen/ceil_div.h>\n#include <algorithm>\n#include <cstdint>\n{choice}{ENTRY}")
     library = ctypes.CDLL(str(build("share", [source], ["-std=c++20", *torch_flags()])))
 
-    def call(rows: int, length: int, are_adjacent: bool) -> tuple[int, int]:
+    def call(rows: int, length: int, are_adjacent: bool, group_size: int = 256) -> tuple[int, int]:
         result = (ctypes.c_int64 * 2)()
-        library.share(ctypes.c_int64(rows), ctypes.c_int64(length), ctypes.c_bool(are_adjacent), result)
+        sizes = map(ctypes.c_int64, (rows, length))
+        library.share(*sizes, ctypes.c_bool(are_adjacent), ctypes.c_int64(group_size), result)
         return result[0], result[1]
 
     return call
@@ -59,6 +63,19 @@ def test_indices_and_the_width_of_a_grid_fit_in_32_bits(share: Share) -> None:
     for each in (each for each in list_rows() if each[1] <= 2**30):
         lanes, slices = share(*each)
         assert each[1] + lanes * slices < 2**31
+
+
+def test_64_bit_integers_are_combined_by_all_lanes_or_by_those_of_a_simdgroup(share: Share) -> None:
+    """c10::metal::threadgroup_sum adds up what simdgroups have in the first one, whose lanes read from each other."""
+    assert {share(*each, 1024)[0] for each in list_rows()} == {1, 32, 1024}
+
+
+@pytest.mark.parametrize(("partial", "asked"), [("long", "/*group_size=*/1024"), ("float", "")])
+def test_64_bit_sums_have_a_whole_threadgroup_whatever_is_counted(partial: str, asked: str) -> None:
+    sums = [SimpleNamespace(type=partial, found_in=None)]
+    elements = SimpleNamespace(has_long=False, has_floating=True)
+    kernel = cast(NativeKernel, SimpleNamespace(uses_reductions=True, partials=sums, elements=elements))
+    assert SlicedRows(kernel, "", "rows", "length", "", "", {"T": "self"}).group_size == asked
 
 
 def test_the_size_of_a_row_chooses_its_threads(share: Share) -> None:
