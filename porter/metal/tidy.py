@@ -144,7 +144,7 @@ def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
         named = [m for line in lines if (m := _LOCAL.fullmatch(line)) and m["value"] == cast and not m["indent"]]
         for match in (m for m in named if not _is_assigned(m["name"], lines)):
             lines = [line for line in lines if line != match[0]]
-            lines = _rename(match["name"], cast, lines)
+            lines = [rename_identifiers(line, {match["name"]: cast}) for line in lines]
             if match["name"][1:] != "0" and match["name"].rstrip("f") != f"{name}_":
                 names[name] = match["name"]
     counts = {name: sum(line.count(arguments.cast(name)) for line in lines) for name in arguments.elements}
@@ -156,10 +156,6 @@ def _name_casts(lines: list[str], arguments: Arguments) -> list[str]:
         lines = [line.replace(arguments.cast(name), local) for line in lines]
         locals_.append(f"const float {local} = {arguments.cast(name)};")
     return [*locals_, *lines]
-
-
-def _rename(name: str, text: str, lines: list[str]) -> list[str]:
-    return [rename_identifiers(line, {name: text}) for line in lines]
 
 
 def _is_assigned(name: str, lines: list[str]) -> bool:

@@ -237,8 +237,10 @@ def slice_lines(style: KernelStyle, program: SymbolicProgram) -> Iterator[str]:
     """A line for each kernel of a program that threadgroups may share the rows of, with what that adds at most."""
     try:
         [made] = prepare(Programs(program.name, (program,))).cases
+        results = (role.index for role in made.roles.values() if isinstance(role, ResultBuffer))
+        outputs = {index: f"output{index}" for index in results}
         for nest in made.nests:
-            kernel = write_kernel(made, nest, "kernel", _name_results(made), style)
+            kernel = write_kernel(made, nest, "kernel", outputs, style)
             if kernel.partials:
                 read = sum(_list_read(nest).values())
                 kept = sum(_find_size(each, kernel) for each in kernel.partials)
@@ -257,10 +259,6 @@ def list_together(style: KernelStyle, nests: Sequence[LoopNest]) -> Iterator[Exp
         indexed = {(each.args[0], each.reduction.loops) for each in found if each.reduction.kind in VALUES_OF}
         extreme = (each for each in found if each.reduction.kind in _EXTREMES)
         yield from (each for each in extreme if (each.args[0], each.reduction.loops) in indexed)
-
-
-def _name_results(program: SymbolicProgram) -> dict[int, str]:
-    return {role.index: f"output{role.index}" for role in program.roles.values() if isinstance(role, ResultBuffer)}
 
 
 def _list_read(nest: SymbolicNest) -> dict[Buffer, int]:

@@ -68,7 +68,8 @@ def _describe_move(plan: Plan) -> Iterator[str]:
     if moved:
         stubs = ", ".join(f"`{stub.stub}`" for stub in plan.stubs)
         behind = f" behind {stubs}" if stubs else ""
-        yield f"Moves {_quote(e.name for e in moved)} from MPSGraph to a native Metal kernel{behind}."
+        names = ", ".join(f"`{e.name}`" for e in moved)
+        yield f"Moves {names} from MPSGraph to a native Metal kernel{behind}."
         yield ""
         yield from (f"- `{e.name}`: `{e.before}` becomes `{e.after}`" for e in moved)
     for number, entry in enumerate(kept):
@@ -207,10 +208,6 @@ def _count_samples(counts: Sequence[PathCount]) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _quote(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _first_line(text: str) -> str:

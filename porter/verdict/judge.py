@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from porter.core.dtypes import BY_METAL
-from porter.core.errors import Place, PorterError
+from porter.core.errors import PorterError
 from porter.verdict.behavior import SampleResult
 from porter.verdict.result import (
     BUILD,
@@ -35,7 +35,7 @@ def verdict_of_error(
 ) -> Verdict:
     """The verdict on a port that failed before its tests."""
     return verdict_without_tests(
-        op, [Failure(BUILD, f"{error.code} {error.what}", place=_at(error.place))], seconds, backend, arithmetic
+        op, [Failure(BUILD, f"{error.code} {error.what}", place=str(error.place or ""))], seconds, backend, arithmetic
     )
 
 
@@ -53,7 +53,8 @@ def judge(op: str, outcomes: Iterable[Any], seconds: float, backend: str = HOST,
     pass: these have few of the samples.
     """
     outcomes = list(outcomes)
-    rows = tuple(_count_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in _dtypes(outcomes))
+    dtypes = dict.fromkeys(o.dtype for o in outcomes if o.dtype)
+    rows = tuple(_count_dtype(dtype, [o for o in outcomes if o.dtype == dtype]) for dtype in dtypes)
     failures = [
         Failure(o.test, o.reason, o.dtype, kernel_calls=o.calls, findings=o.findings)
         for o in outcomes
@@ -237,10 +238,6 @@ def merge_arithmetics(verdicts: Sequence[Verdict]) -> Verdict:
     return add_findings(whole, (finding for other in others for finding in other.fork_findings))
 
 
-def _dtypes(outcomes: Iterable[Any]) -> list[str]:
-    return list(dict.fromkeys(o.dtype for o in outcomes if o.dtype))
-
-
 def _count_skips(outcomes: Iterable[Any]) -> tuple[Skip, ...]:
     """The reasons, by their first lines, the most frequent first."""
     reasons = Counter(
@@ -270,7 +267,3 @@ def _count_dtype(dtype: str, outcomes: Sequence[Any]) -> DTypeVerdict:
         cpu_ulp=cpu_ulp,
         seconds=round(sum(o.seconds for o in outcomes), 3),
     )
-
-
-def _at(place: Place | None) -> str:
-    return str(place) if place else ""

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from porter.aten.declarations import Argument
 from porter.aten.native_functions import NativeFunction, NativeFunctions
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
@@ -83,8 +82,5 @@ def _is_functional(function: NativeFunction) -> bool:
 
 def _require_arguments(function: NativeFunction) -> dict[str, Any]:
     required = [argument for argument in function.arguments if argument.default is None]
-    return {"operator": function.name, "arguments": [_give(argument) for argument in required]}
-
-
-def _give(argument: Argument) -> Any:
-    return TENSOR if argument.is_tensor else _VALUES.get(argument.type, BLANK)
+    values = [TENSOR if argument.is_tensor else _VALUES.get(argument.type, BLANK) for argument in required]
+    return {"operator": function.name, "arguments": values}

@@ -13,7 +13,7 @@ from porter.core.errors import PorterError
 from porter.core.progress import Progress, ignore
 from porter.report.status import Fate, RowFate, Since, State
 from porter.review.change import Change
-from porter.review.operators import Touch, find_touched_rows
+from porter.review.operators import find_touched_rows
 from porter.workflows.status import name_state
 from porter.workflows.verify import read_named
 
@@ -51,7 +51,8 @@ def _list_fates(change: Change) -> Iterator[RowFate]:
         earlier = _find_state(change.before, before.get(name))
         current = _find_state(change.after, now.get(name))
         if earlier is not current or name in touched:
-            yield RowFate(name, row.base, _decide(earlier, current), earlier, current, _tell(touched.get(name, ())))
+            touches = tuple(touch.value for touch in touched.get(name, ()))
+            yield RowFate(name, row.base, _decide(earlier, current), earlier, current, touches)
 
 
 def _list_rows(functions: NativeFunctions) -> dict[str, NativeFunction]:
@@ -71,7 +72,3 @@ def _decide(before: State | None, now: State | None) -> Fate:
     if before.builds_graph and now in _NATIVE:
         return Fate.NATIVE
     return Fate.BACK if now.builds_graph and not before.builds_graph else Fate.CHANGED
-
-
-def _tell(touches: Sequence[Touch]) -> tuple[str, ...]:
-    return tuple(touch.value for touch in touches)

@@ -58,9 +58,10 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
     function = host.function(name)
     types = spec.call.stub.types
     first = "iter" if "TensorIterator" in types[0] else "self"
-    body = write_kernel_function(
-        function, list(zip(types, (first, *_names(row), "generator"), strict=True)), _write_launch(name, spec.call, row)
-    )
+    # The parameters that the table's expressions are made of
+    operands = (row.operand,) if row.operand else tuple(find_words(each)[-1] for each in row.params)
+    parameters = list(zip(types, (first, *operands, "generator"), strict=True))
+    body = write_kernel_function(function, parameters, _write_launch(name, spec.call, row))
     kernel = Kernel(
         name=name,
         stub=stub,
@@ -103,11 +104,6 @@ def _register(name: str, row: Distribution, dtype: DType) -> Line:
     if row.operand:
         return Line("REGISTER_RANDOM_OP_OF", (name, dtype.metal), instance)
     return Line("REGISTER_RANDOM_OP", (name, dtype.metal, row.param), instance)
-
-
-def _names(row: Distribution) -> tuple[str, ...]:
-    """The names of the parameters that the table's expressions are made of."""
-    return (row.operand,) if row.operand else tuple(find_words(each)[-1] for each in row.params)
 
 
 def _write_launch(name: str, call: StubCall, row: Distribution) -> str:

@@ -126,7 +126,7 @@ def _launch(promotion: Promotion, style: Style) -> Iterator[str]:
     dispatch = _dispatch(promotion, printer)
     name = _kernel_name(promotion, printer)
     empty = " || ".join(f"{printer.print(each, 4)} == 0" for each in launch.grid if not isinstance(each, Constant))
-    inputs = [printer.print(each) for each in _tensors(promotion)]
+    inputs = [printer.print(_operand(promotion, each)) for each in launch.arguments if is_tensor(each)]
     left = list(_left_behind(promotion, printer))
     yield from (f"  {each}\n" for each in _supported_types(promotion))
     yield from (f"  {each}\n" for each in printer.declarations)
@@ -185,10 +185,6 @@ def _made_contiguous(node: Node) -> Node:
     if isinstance(node, Method) and node.name == "view" and _made_contiguous(node.tensor) == node.tensor:
         return node
     return Method(node, "contiguous") if is_tensor(node) else node  # type: ignore[arg-type]
-
-
-def _tensors(promotion: Promotion) -> list[Node]:
-    return [_operand(promotion, each) for each in promotion.program.launch.arguments if is_tensor(each)]
 
 
 def _operand(promotion: Promotion, node: Node) -> Node:
