@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
+from porter.loops.expressions import ReductionKind
 from porter.metal.codegen.canonicalize import TYPE as MOMENTS
 from porter.metal.codegen.elements import COMBINED
 from porter.metal.codegen.host_code import Block, Encode, Line, call_helper, declare
 from porter.metal.codegen.kernel import NativeKernel
+from porter.metal.codegen.schedule import SIMD_LANES
 from porter.metal.codegen.slices import name_buffers
 from porter.metal.helpers import read_helper
 
@@ -20,6 +22,7 @@ LARGEST = "kLargestRowIndex"
 HEADERS = ("ATen/AccumulateType.h", "ATen/ceil_div.h")
 LEAST_ELEMENTS = 32
 _NARROW = ("float", "int", "bool", MOMENTS)  # types that a few simdgroups combine as well as all
+_EXTREMES = (ReductionKind.MAX_NAN, ReductionKind.MIN_NAN)
 _PARTS = "4"  # numbers of which a float3 has the size
 
 
@@ -45,18 +48,27 @@ class SlicedRows:
     def group_size(self) -> str:
         """The argument for the threads of a threadgroup; nothing for the usual ones.
 
-        Fewer than all simdgroups combine no 64-bit integers: their lanes read from each other.
+        Several simdgroups combine no 64-bit integers: c10/metal/reduction_utils.h has those shuffled in a simdgroup of
+        which only as many lanes are active as there are simdgroups, and a lane that reads from an inactive one gets
+        anything.
         """
-        kernel, words = self.kernel, "/*group_size=*/"
-        if not kernel.uses_reductions or all(each.type in _NARROW for each in kernel.partials):
+        kernel, elements = self.kernel, self.kernel.elements
+        partials = [partial for partial in kernel.partials if partial.type not in _NARROW]
+        if not kernel.uses_reductions or not partials:
             return ""
-        if any(each.found_in or each.type == dtypes.LONG.metal for each in kernel.partials):  # indices may have 64 bits
-            return f"{words}1024"
-        if not kernel.elements.has_long:
-            return ""
+        are_found = any(partial.found_in for partial in partials)
+        if any(partial.type == "long" and not partial.found_in for partial in partials):
+            return f"/*group_size=*/{SIMD_LANES}"
+        usual = 1024 if are_found else 256  # of extremes, the indices may have 64 bits
+        if not elements.has_long:
+            return f"/*group_size=*/{usual}" if are_found else ""
+        if not elements.has_floating:
+            return f"/*group_size=*/{SIMD_LANES}"
         tensor = next(iter(self.types.values()))
-        is_integral = f"isIntegralType({tensor}.scalar_type(), /*includeBool=*/true)"
-        return f"{words}{f'{is_integral} ? 1024 : 256' if kernel.elements.has_floating else '1024'}"
+        keeps_type = all(partial.kind in _EXTREMES for partial in partials)
+        of_integers = f"isIntegralType({tensor}.scalar_type(), /*includeBool=*/true)"
+        is_wide = f"{tensor}.scalar_type() == kLong" if keeps_type else of_integers
+        return f"/*group_size=*/{is_wide} ? {SIMD_LANES} : {usual}"
 
     @property
     def threads(self) -> str:

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from aten_overlay.toolchain import build, torch_flags
+from porter.loops.expressions import ReductionKind
 from porter.metal.codegen.kernel import NativeKernel
 from porter.metal.codegen.slice_launch import SlicedRows, write_helper
 
@@ -65,17 +66,26 @@ def test_indices_and_the_width_of_a_grid_fit_in_32_bits(share: Share) -> None:
         assert each[1] + lanes * slices < 2**31
 
 
-def test_64_bit_integers_are_combined_by_all_lanes_or_by_those_of_a_simdgroup(share: Share) -> None:
-    """c10::metal::threadgroup_sum adds up what simdgroups have in the first one, whose lanes read from each other."""
-    assert {share(*each, 1024)[0] for each in list_rows()} == {1, 32, 1024}
-
-
-@pytest.mark.parametrize(("partial", "asked"), [("long", "/*group_size=*/1024"), ("float", "")])
-def test_64_bit_sums_have_a_whole_threadgroup_whatever_is_counted(partial: str, asked: str) -> None:
-    sums = [SimpleNamespace(type=partial, found_in=None)]
-    elements = SimpleNamespace(has_long=False, has_floating=True)
+@pytest.mark.parametrize(
+    ("partial", "has_long", "has_floating", "asked"),
+    [
+        ("long", False, True, "32"),
+        ("float", True, True, ""),
+        ("c10::metal::accum_t<T>", True, True, "isIntegralType(self.scalar_type(), /*includeBool=*/true) ? 32 : 256"),
+        ("c10::metal::accum_t<T>", True, False, "32"),
+        ("c10::metal::accum_t<T>", False, True, ""),
+    ],
+)
+def test_a_simdgroup_sums_64_bit_integers(
+    share: Share, partial: str, has_long: bool, has_floating: bool, asked: str
+) -> None:
+    """Of several, c10::metal::threadgroup_sum has as many lanes shuffle as there are, which read from inactive ones."""
+    sums = [SimpleNamespace(type=partial, found_in=None, kind=ReductionKind.SUM)]
+    elements = SimpleNamespace(has_long=has_long, has_floating=has_floating)
     kernel = cast(NativeKernel, SimpleNamespace(uses_reductions=True, partials=sums, elements=elements))
-    assert SlicedRows(kernel, "", "rows", "length", "", "", {"T": "self"}).group_size == asked
+    group_size = SlicedRows(kernel, "", "rows", "length", "", "", {"T": "self"}).group_size
+    assert group_size == (f"/*group_size=*/{asked}" if asked else "")
+    assert {share(*each, 32)[0] for each in list_rows()} == {1, 32}
 
 
 def test_the_size_of_a_row_chooses_its_threads(share: Share) -> None:
