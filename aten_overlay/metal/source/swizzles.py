@@ -21,15 +21,13 @@ _COMPONENTS = re.compile(r"[xyzw]{1,4}$|[rgba]{1,4}$")
 _COLORS = re.compile(r"[rgba]{2,4}$")
 _PLACES = str.maketrans("rgba", "xyzw")
 _ACCESS = (".", "->")
-_WORD = re.compile(r"\b(?:[xyzw]{2,4}|[rgba]{2,4})\b")
+# A line marker may stand between a point and what it accesses.
+_NAMED = re.compile(r"(?:(?<!\.)\.|->)(?:\s|^#[^\n]*$)*(?:[xyzw]{2,4}|[rgba]{2,4})\b", re.M)
 
 
 def choose_library(code: str) -> Path:
-    """The header of Metal's library that generated C++ needs: one whose vectors have no swizzles if it names none.
-
-    A word counts wherever it stands, as a line marker may stand between a point and what it accesses.
-    """
-    return INCLUDE / ("metal_stdlib" if _WORD.search(code) else "pm/unswizzled.h")
+    """The header of Metal's library that generated C++ needs: one whose vectors have no swizzles if it names none."""
+    return INCLUDE / ("metal_stdlib" if _NAMED.search(code) else "pm/unswizzled.h")
 
 
 def find_templates(unit: Unit) -> frozenset[str]:

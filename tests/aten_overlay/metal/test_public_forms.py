@@ -115,7 +115,8 @@ def test_swizzles_of_colors_may_repeat_them(library: Library) -> None:
 
 
 def test_vectors_have_swizzles_if_the_source_names_one_wherever_it_stands() -> None:
-    assert choose_library("v.x = v.w + f(color.b)").name == "unswizzled.h"
+    assert choose_library("v.x = v.w + f(color.b, arg) + g(args...\n  arg)").name == "unswizzled.h"
+    assert choose_library("rows -> zw").name == "metal_stdlib"
     assert choose_library('v.\n# 7 "header.h"\nwzyx').name == "metal_stdlib"
     source = """#include <metal_stdlib>
 #define PAIR z ## x
