@@ -20,7 +20,7 @@ from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
 from porter.verdict.suite.variations.channels_last import pick_images
-from porter.verdict.suite.variations.choice import choose_vectors, varies_in
+from porter.verdict.suite.variations.choice import choose_flags, choose_vectors, varies_in
 
 OPINFOS = opinfos(get_context())
 SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
@@ -35,12 +35,15 @@ def is_run(op: OpInfo, dtype: torch.dtype) -> bool:
 
 
 def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
-    """A few samples, with an image and a volume among them if there are any, and rows that vectors are read of."""
+    """A few samples, with an image and a volume among them if there are any, one of each of a few other choices of
+    flags, which may have host code of their own, and rows that vectors are read of.
+    """
     picked = OPINFOS.pick_samples(op, dtype, requires_grad=True)
     every = OPINFOS.reaching_samples(op, dtype, requires_grad=True)
     missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
     images = [image for rank in missing for image in pick_images(every, rank)[:1]]
-    return [*picked, *images, *choose_vectors(OPINFOS, op, dtype, requires_grad=True)]
+    flagged = choose_flags(OPINFOS, op, dtype, [*picked, *images])
+    return [*picked, *images, *flagged, *choose_vectors(OPINFOS, op, dtype, requires_grad=True)]
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from porter.verdict.suite.layouts import (
 from porter.verdict.suite.leaves import change_tensors, list_operands
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
-from porter.verdict.suite.variations.choice import choose_vectors, varies_in
+from porter.verdict.suite.variations.choice import MOST_FLAGS, choose_vectors, list_flags, varies_in
 from porter.verdict.suite.variations.ranks import pick_low, vary_ranks
 from porter.verdict.suite.variations.variation import Variation
 
@@ -150,8 +150,17 @@ def list_call_layouts(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
         chosen: dict[str, dict[str, Call]] = {}
         for call in _sort_calls(op, several, opinfos):
             chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
-        for call in chain.from_iterable(list(calls.values())[:_MOST_CALLS] for calls in chosen.values()):
+        for call in chain.from_iterable(_pick_unlike(list(calls.values())) for calls in chosen.values()):
             yield from keep_written_once(call_overload, keep_computed(stay_inside(call_overload), vary_tensors(call)))
+
+
+def _pick_unlike(calls: list[Call]) -> list[Call]:
+    """The first few calls of a row, and one of each of a few other choices of flags, which may have kernels of their
+    own: a batch norm outside of training.
+    """
+    flags = [list_flags(call.make_sample()) for call in calls]
+    later = [at for at in range(_MOST_CALLS, len(calls)) if flags[at] not in flags[:at]]
+    return [*calls[:_MOST_CALLS], *(calls[at] for at in later[:MOST_FLAGS])]
 
 
 def _sort_calls(op: OpInfo, samples: Iterable[SampleInput], opinfos: OpInfos) -> list[Call]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from porter.verdict.suite.arguments import turn_to_last
-from porter.verdict.suite.leaves import compute, list_operands, replace_input
+from porter.verdict.suite.leaves import compute, list_operands, list_tensors, replace_input
 from porter.verdict.suite.made_opinfos import is_recurrent, list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
@@ -26,6 +26,7 @@ MOST_CALLS, MOST_INDIRECT = 5, 1
 TYPES = (torch.float32, torch.int64, torch.bool)
 VECTOR, FEW = 4, 3  # elements of rows, and of other dimensions
 OF_VECTORS = 2  # samples
+MOST_FLAGS = 2  # choices of flags beside those of other samples
 
 
 def varies_in(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> bool:
@@ -129,3 +130,19 @@ def list_flags(sample: SampleInput) -> str:
     """The flags among a sample's arguments, in their order: what has others may have kernels of its own."""
     leaves = pytree.tree_leaves((sample.args, sorted(sample.kwargs.items())))
     return repr([leaf for leaf in leaves if isinstance(leaf, bool)])
+
+
+def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
+    """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
+    unlike = {list_flags(sample): sample for sample in chosen}
+    chosen_flags = set(unlike)
+    samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
+    for sample in sorted(samples, key=lambda sample: -count_others(sample)):
+        if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
+            unlike.setdefault(list_flags(sample), sample)
+    return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
+
+
+def count_others(sample: SampleInput) -> int:
+    """The tensors of a sample beside its input."""
+    return len(list_tensors((sample.args, sample.kwargs)))

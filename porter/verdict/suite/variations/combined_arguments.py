@@ -15,9 +15,11 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, turn_to_last
-from porter.verdict.suite.leaves import read_argument, replace_input
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, read_argument, replace_input
 from porter.verdict.suite.long_rows import ignores_order, makes_nan, put_ends
 from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.sums import convert
 from porter.verdict.suite.variations.choice import choose_samples
 from porter.verdict.suite.variations.combines import (
     has_other_tensors,
@@ -68,11 +70,13 @@ def list_combined_arguments(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) ->
         checked = (list_rows(op, sample, FEWEST_SLICES) for sample in (*plain[:MOST], *weighted[:MOST]))
         yield from chain.from_iterable(islice(filter(None, checked), MOST_CHECKED))
         return
-    # Sums of more are infinite in 16 bits.
-    for long in (MANY_SLICES, FEWEST_SLICES) if dtype is torch.float32 else (TWO_SLICES,):
+    # Sums of more are infinite in 16 bits, and a loss counts no more elements than these have.
+    every_length = (
+        ((MANY_SLICES,) * 2, (FEWEST_SLICES,) * 2) if dtype is torch.float32 else ((TWO_SLICES, FEWEST_SLICES),)
+    )
+    for long, fewer in every_length:
         yield from chain.from_iterable(list_rows(op, sample, long) for sample in plain[:MOST])
-        # In 16 bits the CPU's own losses and statistics are rounded more than once.
-        rows = (list_rows(op, sample, long) for sample in (weighted[:MOST] if dtype is torch.float32 else ()))
+        rows = (list_rows(op, sample, fewer) for sample in (weighted[:MOST] if dtype.is_floating_point else ()))
         yield from chain.from_iterable(islice(filter(None, rows), MOST_WITH_OTHERS))
 
 
@@ -95,11 +99,24 @@ def list_rows(op: OpInfo, sample: SampleInput, long: Long) -> list[Varied]:
     finite = (
         (f"{describe_arguments(op, sample)}: rows of {long.row}, {label}", combined)
         for label, combined in every
-        if is_finite(op, combined)
+        if is_finite(op, combined) and (not has_other_tensors(sample) or rounds_once(op, combined))
     )
     # What is true of all but one is so by one row, and of any of them by another.
     ends = list_not_finite(op, sample) if long is not FEWEST_SLICES else []  # once
     return [*islice(finite, len(rows) if is_bool else 1), *ends]
+
+
+def rounds_once(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether the CPU's results are as near to double precision as their type is: it rounds its own losses and
+    statistics more than once in 16 bits.
+    """
+    results, exact = (
+        compute_unless_refused(op, each) for each in (copy_sample(sample), convert(sample, torch.float64))
+    )
+    pairs = zip(list_tensors(results), list_tensors(exact), strict=True)
+    return sample.input.dtype.itemsize > 2 or all(
+        torch.allclose(mine.to(right.dtype), right, rtol=torch.finfo(sample.input.dtype).eps) for mine, right in pairs
+    )
 
 
 def list_not_finite(op: OpInfo, sample: SampleInput) -> list[Varied]:

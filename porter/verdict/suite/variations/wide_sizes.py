@@ -22,7 +22,15 @@ from porter.verdict.suite.long_rows import sums_rows
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import MOST_ELEMENTS, lengthen_dimensions, shorten_rows, spread_values
 from porter.verdict.suite.samples import copy_sample
-from porter.verdict.suite.variations.choice import TYPES, choose_samples, list_flags, varies_in
+from porter.verdict.suite.variations.asked_gradients import ask_for, list_operands
+from porter.verdict.suite.variations.choice import (
+    TYPES,
+    choose_flags,
+    choose_samples,
+    count_others,
+    list_flags,
+    varies_in,
+)
 from porter.verdict.suite.variations.ranks import find_dim
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
@@ -32,7 +40,6 @@ BATCH, CHANNELS = 257, 263  # more than 2^16 together
 LENGTH, COLUMNS = 260, 2_080  # so many columns that threadgroups have several each, which are read in several turns
 SAMPLES = 4
 GRADIENT_SAMPLES = 2
-MOST_FLAGS = 2
 MOST = 1 << 18  # elements of results: three rows past 16 bits
 NUMBERED = 4  # samples whose result sizes are numbers
 SLICED_ROW = 280_001  # rows: 256 threads have 32 of each slice
@@ -123,15 +130,16 @@ def list_wide_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Ite
 
 
 def list_wider_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """A sample with its last dimension past 16 bits too, and its batch by its channels; each other choice of flags with
-    its first dimension so long, which has kernels of its own; one without tensors that may be left out: where gradients
-    alone call what is tested.
+    """A sample with its last dimension past 16 bits too, and its batch by its channels; each other choice of flags,
+    which has kernels of its own, with its first dimension so long, and with its second, the channels; one without
+    tensors that may be left out: where gradients alone call what is tested.
     """
     if not opinfos.context.through_backward or not varies_in(opinfos, op, dtype):
         return
     chosen = choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True)
     sizes = [(sample, label, longs) for sample in chosen[:1] for label, longs in name_dimensions(sample).items()][1:]
-    sizes += [(sample, f"{LONG} rows", {0: LONG}) for sample in choose_flags(opinfos, op, dtype, chosen)]
+    for sample in choose_flags(opinfos, op, dtype, chosen):
+        sizes += [(sample, f"other flags, {LONG} along dimension {dim}", {dim: LONG}) for dim in (0, 1)]
     for sample in choose_fewest(opinfos, op, dtype, chosen):
         sizes.append((sample, f"the fewest tensors, {LONG} along the last dimension", {sample.input.ndim - 1: LONG}))
     for sample, label, longs in sizes:
@@ -153,41 +161,38 @@ def list_halves(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Va
             yield from keep_computed(partial(differentiate, op), [(f"{LONG} rows", resized)])
 
 
-def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
-    """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
-    unlike = {list_flags(sample): sample for sample in chosen}
-    chosen_flags = set(unlike)
-    samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
-    for sample in sorted(samples, key=lambda sample: -_count_tensors(sample)):
-        if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
-            unlike.setdefault(list_flags(sample), sample)
-    return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
-
-
 def choose_fewest(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
     """A sample of fewer tensors than the first chosen one has, as a norm without a weight; none if there is none."""
     samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
     fewer = [
         sample
         for sample in samples
-        if _count_tensors(sample) < _count_tensors(chosen[0]) and sample.input.ndim > 1 and sample.input.numel()
+        if count_others(sample) < count_others(chosen[0]) and sample.input.ndim > 1 and sample.input.numel()
     ]
-    return sorted(fewer, key=_count_tensors)[:1]
-
-
-def _count_tensors(sample: SampleInput) -> int:
-    return len(list_tensors((sample.args, sample.kwargs)))
+    return sorted(fewer, key=count_others)[:1]
 
 
 def list_long_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, rows: int) -> Iterator[Varied]:
-    """A sample of which a gradient sums rows, with so many that more slices of them are combined than threads do."""
+    """A sample of which a gradient sums rows, with so many that more slices of them are combined than threads do; then
+    one with each other choice of flags, which has kernels of its own. Of each, all gradients and the sums alone.
+    """
     if not varies_in(opinfos, op, dtype):
         return
-    for sample in choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True):
-        resized = lengthen_dimensions(op, sample, {0: rows}, rows + rows // 4)
+    chosen = choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True)
+    seen: set[str] = set()
+    for sample in (*chosen, *choose_flags(opinfos, op, dtype, chosen)):
+        flags = list_flags(sample)
+        resized = lengthen_dimensions(op, sample, {0: rows}, rows + rows // 4) if flags not in seen else None
         if resized is not None and sums_rows(resized):
+            seen.add(flags)
             yield f"{rows} rows", resized
-            return
+            sums = [at for at, tensor in enumerate(list_operands(resized)) if 2 * tensor.numel() <= rows]
+            yield from ((f"{rows} rows, the gradient of operand {at} alone", ask_for(resized, [at])) for at in sums)
+
+
+def list_first_long_gradient(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """A sample with rows for more slices still: it takes seconds."""
+    return islice(list_long_gradients(opinfos, op, dtype, ROW), 1)
 
 
 def count_elements(sample: SampleInput) -> int:
@@ -213,7 +218,7 @@ LONG_GRADIENTS = Variation(
     "long_gradients", partial(list_long_gradients, rows=SLICED_ROW), expectation=Expectation.GRADIENTS
 )
 LONGER_GRADIENTS = Variation(
-    "longer_gradients", partial(list_long_gradients, rows=ROW), expectation=Expectation.GRADIENTS, thorough=True
+    "longer_gradients", list_first_long_gradient, expectation=Expectation.GRADIENTS, thorough=True
 )
 WIDE_GRADIENTS = Variation("wide_gradients", list_wide_gradients, Operators.STRUCTURED, Expectation.GRADIENTS)
 WIDER_GRADIENTS = Variation("wider_gradients", list_wider_gradients, expectation=Expectation.GRADIENTS)

@@ -56,6 +56,21 @@ def test_a_sum_of_losses_is_combined_as_a_mean_is() -> None:
     assert all(f"reduction=sum: rows of {long.row}, of 16s" in labels for long in (MANY_SLICES, FEWEST_SLICES)), labels
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_losses_in_16_bits_have_rows_of_two_slices(reduction: str, dtype: torch.dtype) -> None:
+    op = find_op("nn.functional.nll_loss")
+    varied = [
+        sample for label, sample in list_samples(COMBINED_ARGUMENTS, op, dtype) if f"reduction={reduction}" in label
+    ]
+
+    def lose_second(x: torch.Tensor, target: torch.Tensor, **named: Any) -> torch.Tensor:
+        at = torch.arange(target.numel()).view(target.shape)
+        return op.op(x * (at // 256 % 2 == 0).unsqueeze(1), target, **named)  # type: ignore[no-any-return]
+
+    assert varied and all(shows(op, lose_second, sample) for sample in varied)
+
+
 @pytest.mark.parametrize(("power", "is_new"), [(0, True), (1, True), (3, False), (-1, True)])
 def test_each_power_of_a_norm_has_a_row_of_slices(power: float, is_new: bool) -> None:
     wrong = drop_second(torch.norm, lambda x, p=2, *rest, **named: p == power)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -155,13 +156,14 @@ def test_attention_does_not_vary_what_it_reaches() -> None:
 def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
     context = Context(bases=("native_batch_norm_backward",), through_backward=("nn.functional.batch_norm",))
     opinfos, op = OpInfos(context), find_op("nn.functional.batch_norm")
-    flags: set[bool] = set()
+    flags, channels = set[bool](), set[bool]()
     for variation, dtype in ((WIDER_GRADIENTS, torch.float32), (WIDE_GRADIENTS_IN_16_BITS, torch.float16)):
         for _, sample in variation.list_samples(opinfos, op, dtype):
             shape = sample.input.shape
             assert max(shape) >= LONG or shape[0] * shape[1] > SHORT
             flags |= {bool(sample.kwargs.get("training"))} if dtype is torch.float16 else set()
-    assert flags == {False, True}
+            channels |= {bool(sample.kwargs.get("training"))} if shape[1] >= LONG else set()
+    assert flags == channels == {False, True}
     softmax = Context(bases=("_softmax_backward_data",), through_backward=("softmax",))
     varied = WIDER_GRADIENTS.list_samples(OpInfos(softmax), find_op("softmax"), torch.float32)
     assert next(varied)[0] == f"{LONG} along the last dimension"
@@ -172,9 +174,22 @@ def test_gradients_sum_so_many_rows_that_more_slices_are_combined_than_threads_d
     variation: Variation, rows: int
 ) -> None:
     op = find_op("native_layer_norm")
-    [(_, sample)] = list_samples(variation, op)
+    (_, sample), *others = list_samples(variation, op)
     weight = sample.args[1]
     assert len(sample.input) >= rows > weight.numel() and weight.requires_grad
+    assert bool(others) is (variation is LONG_GRADIENTS)
+
+
+def test_gradients_sum_slices_of_rows_with_each_choice_of_flags_and_alone() -> None:
+    op = find_op("nn.functional.batch_norm")
+    context = Context(bases=("native_batch_norm_backward",), through_backward=(op.full_name,))
+    varied = [sample for _, sample in LONG_GRADIENTS.list_samples(OpInfos(context), op, torch.float32)]
+    asked = {
+        (bool(sample.kwargs.get("training")), tuple(leaf.requires_grad for leaf in (sample.input, *sample.args[2:4])))
+        for sample in varied
+    }
+    alone = ((True, True, True), (False, True, False), (False, False, True))
+    assert asked >= set(product((False, True), alone)), asked
 
 
 def test_gradients_of_long_rows_have_no_weight_too() -> None:
