@@ -21,7 +21,7 @@ from porter.core.files import read_regular
 from porter.core.layout import DEVICE, KERNELS, NATIVE_FUNCTIONS, spell_include
 from porter.verdict.build import switches
 from porter.verdict.build.kernel_files import break_kernels, defines_kernel, find_faults, find_namesakes
-from porter.verdict.build.libraries import Built, build, build_shared, list_companions, widen_indices
+from porter.verdict.build.libraries import Built, build, build_shared, limit_narrow_indices, list_companions
 from porter.verdict.build.objects import Recipe
 from porter.verdict.build.tree import Tree, materialise, metal_include
 from porter.verdict.errors import NoVerdict, name_in_fork, porter_error, raising_overlay_errors, raising_porter_errors
@@ -80,7 +80,7 @@ def start() -> None:
     loaded = frameworks.load(device)
     loaded.library.porter_print_kernel_on(PRINT_KERNEL)
     cpu_memory.install(device.watch_cpu_memory, device.has_damaged_cpu_memory)
-    index_width.install(_widen_indices)
+    index_width.install(_limit_narrow_indices)
     _started.append((device, loaded))
 
 
@@ -324,9 +324,9 @@ def load(
     return broken
 
 
-def _widen_indices(is_wide: bool) -> None:
+def _limit_narrow_indices(largest: int | None) -> None:
     for library in _libraries:
-        widen_indices(library, is_wide)
+        limit_narrow_indices(library, largest)
 
 
 def load_operators(root: Path, bases: Sequence[str]) -> None:

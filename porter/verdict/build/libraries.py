@@ -404,33 +404,32 @@ def _link_error(missing: Undefined, kernels: Iterable[registration.Kernel]) -> P
     return PorterError("PTR167", f"the host code does not link: nothing defines {message}", place)
 
 
-_SWITCH = "porter_widens_indices"
+_SWITCH = "porter_largest_of_32_bits"
 _ASKED = "_ZN2at6native20canUse32BitIndexMathERKNS_10TensorBaseEl"
 # Hidden, the function is that of this library alone; torch's own stands behind it.
 _SOURCE = f"""#include <dlfcn.h>
 #include <cstdint>
 using Fits = bool (*)(const void*, int64_t);
 extern "C" {{
-__attribute__((visibility("default"))) int {_SWITCH} = 0;
+__attribute__((visibility("default"))) int64_t {_SWITCH} = INT64_MAX;
 __attribute__((visibility("hidden"))) bool porter_fits_32_bits(const void*, int64_t) __asm__("{_ASKED}");
 bool porter_fits_32_bits(const void* tensor, int64_t most) {{
   static const auto torchs = (Fits)dlsym(dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD), "{_ASKED}");
-  return !{_SWITCH} && torchs(tensor, most);
+  return {_SWITCH} > 0 && torchs(tensor, most < {_SWITCH} ? most : {_SWITCH});
 }}
 }}
 """
 
 
 def compile_switch(recipe: Recipe, cache: Path) -> Path:
-    """The object that puts the switch into a library.
+    """The object that puts a limit into a library, beyond which no offset fits in 32 bits.
 
-    Host code asks `at::native::canUse32BitIndexMath` which kernel to launch, and no test has a tensor of gigabytes:
-    with the switch on, this library's own answer is no.
+    Host code asks `at::native::canUse32BitIndexMath` which kernel to launch, and no test has a tensor of gigabytes.
     """
     source = put_if_changed(cache / "generated" / "index_width" / f"{digest(_SOURCE)}.cpp", _SOURCE)
     return objects.compile_object(source, source.name, (), {"generated": source.parent}, recipe, cache)[0]
 
 
-def widen_indices(library: ctypes.CDLL, is_wide: bool) -> None:
-    """Turns the switch of a loaded library on or off."""
-    ctypes.c_int.in_dll(library, _SWITCH).value = int(is_wide)
+def limit_narrow_indices(library: ctypes.CDLL, largest: int | None) -> None:
+    """Sets the largest offset that host code of a loaded library takes for one of 32 bits: torch's own for None."""
+    ctypes.c_int64.in_dll(library, _SWITCH).value = (1 << 63) - 1 if largest is None else largest

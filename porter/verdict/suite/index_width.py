@@ -1,6 +1,6 @@
 """Has host code take small tensors for ones whose offsets need 64 bits.
 
-The code that loads host code installs what turns that on and off. Without it nothing changes.
+The code that loads host code installs what sets a limit. Without it nothing changes.
 """
 
 from __future__ import annotations
@@ -9,25 +9,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+NOTHING = 0  # a limit that no tensor is within
+
 
 @dataclass
-class _Switch:
-    turn: Callable[[bool], None] = lambda is_wide: None
+class _Limit:
+    put: Callable[[int | None], None] = lambda largest: None
 
 
-_switch = _Switch()
+_limit = _Limit()
 
 
-def install(turn: Callable[[bool], None]) -> None:
-    """Sets what turns wide indices on and off."""
-    _switch.turn = turn
+def install(put: Callable[[int | None], None]) -> None:
+    """Sets what sets the largest offset in bytes that host code takes for one of 32 bits, or for None puts it back."""
+    _limit.put = put
 
 
 @contextmanager
-def wide_indices() -> Iterator[None]:
-    """Host code asks for kernels with indices of 64 bits meanwhile."""
-    _switch.turn(True)
+def wide_indices(largest: int = NOTHING) -> Iterator[None]:
+    """Host code asks for kernels with indices of 64 bits meanwhile, where a tensor is larger than that."""
+    _limit.put(largest)
     try:
         yield
     finally:
-        _switch.turn(False)
+        _limit.put(None)

@@ -82,13 +82,13 @@ ROWS = (EMBEDDED_FORK / NATIVE_FUNCTIONS).read_text() + ROW
 TRACE = Port(
     VerifyTarget("trace", kernels=("diagonal",)), {NATIVE_FUNCTIONS: ROWS, KERNEL_FILE: METAL, HOST_FILE: HOST}
 )
-SELECTED = "(test_wide_indices or test_output_match_trace) and float32"
+SELECTED = "(test_wide_indices or test_wide_operands or test_output_match_trace) and float32"
 
 
 def test_a_right_port_passes_with_wide_indices() -> None:
     verdict = TRACE.verdict(SELECTED)
     assert verdict.failures == ()
-    assert verdict.passed == 2
+    assert verdict.passed == 3
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,7 @@ def test_a_right_port_passes_with_wide_indices() -> None:
     [
         (HOST_FILE, '"int" : "long"', '"int" : "int"', "diagonal_float_int runs instead of diagonal_float_long"),
         (HOST_FILE, '"long"', '"wide"', "diagonal_float_wide"),
+        (HOST_FILE, "IndexMath(input)", "IndexMath(result)", "alone beyond 32 bits: diagonal_float_int alone runs"),
         (KERNEL_FILE, "index_t(step)]", "index_t(step + sizeof(index_t) / 8)]", "not close"),
         (KERNEL_FILE, "for (index_t i = 0;", "for (index_t i = sizeof(index_t) / 8;", "not close"),
     ],

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -132,14 +132,27 @@ def list_flags(sample: SampleInput) -> str:
     return repr([leaf for leaf in leaves if isinstance(leaf, bool)])
 
 
-def choose_flags(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, chosen: Sequence[SampleInput]) -> list[SampleInput]:
+def list_words(sample: SampleInput) -> str:
+    """The strings among a sample's arguments, as the reduction of a loss: each may have a kernel of its own."""
+    leaves = pytree.tree_leaves((sample.args, list(sample.kwargs.values())))
+    return repr([leaf for leaf in leaves if isinstance(leaf, str)])
+
+
+def choose_flags(
+    opinfos: OpInfos,
+    op: OpInfo,
+    dtype: torch.dtype,
+    chosen: Sequence[SampleInput],
+    describe: Callable[[SampleInput], str] = list_flags,
+    requires_grad: bool = True,
+) -> list[SampleInput]:
     """A sample of each choice of flags that none of those chosen has, a few in all, with the most tensors first."""
-    unlike = {list_flags(sample): sample for sample in chosen}
+    unlike = {describe(sample): sample for sample in chosen}
     chosen_flags = set(unlike)
-    samples = opinfos.reaching_samples(op, dtype, requires_grad=True) if chosen else []
+    samples = opinfos.reaching_samples(op, dtype, requires_grad) if chosen else []
     for sample in sorted(samples, key=lambda sample: -count_others(sample)):
         if isinstance(sample.input, torch.Tensor) and sample.input.ndim > 1 and sample.input.numel():
-            unlike.setdefault(list_flags(sample), sample)
+            unlike.setdefault(describe(sample), sample)
     return [sample for flags, sample in unlike.items() if flags not in chosen_flags][:MOST_FLAGS]
 
 

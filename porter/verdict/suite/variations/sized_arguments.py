@@ -27,7 +27,7 @@ from porter.verdict.suite.leaves import Place, list_passed, list_tensors, replac
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.samples import count_results, with_edge_values
-from porter.verdict.suite.variations.choice import choose_factories, choose_samples
+from porter.verdict.suite.variations.choice import choose_factories, choose_flags, choose_samples, list_words
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 SAMPLES = 3
@@ -128,10 +128,11 @@ def list_far_numbers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
     """Samples with a number far from what is in their index tensors, and in int64 with larger elements and numbers, and
     with elements of which 32 bits leave nothing.
 
-    Those that make a tensor of numbers alone are among the latter.
+    Those that make a tensor of numbers alone are among the latter. Of the former some have other strings, as losses do.
     """
     chosen = choose_samples(opinfos, op, dtype, SAMPLES)
-    varied = [each for sample in chosen for each in vary_far_numbers(op, sample, list_present(sample))]
+    unlike = choose_flags(opinfos, op, dtype, chosen, list_words, requires_grad=False)
+    varied = [each for sample in (*chosen, *unlike) for each in vary_far_numbers(op, sample, list_present(sample))]
     if dtype == torch.int64:
         varied += [each for sample in chosen for by in SHIFTS for each in shift_integers(op, sample, by)]
         varied += [each for sample in chosen for each in spread_integers(op, tell_apart(sample))]

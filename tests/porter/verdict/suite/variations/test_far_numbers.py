@@ -9,7 +9,10 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
+from porter.verdict.suite.context import Context
+from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.variations.sized_arguments import FAR_NUMBERS, FAR_SCALARS, SHIFTS, list_present
+from tests.porter.verdict.suite.variations.planted import list_different
 from tests.porter.verdict.suite.variations.shown import find_op, is_shown, is_shown_as_given, list_samples
 
 Call = Callable[..., Any]
@@ -69,6 +72,17 @@ def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtyp
     op = find_op(name)
     assert not is_shown_as_given(op, wrong, dtype)
     assert is_shown(FAR_NUMBERS, op, wrong, dtype)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_each_reduction_of_a_loss_ignores_an_index_that_is_another_in_32_bits(reduction: str) -> None:
+    op = find_op("nn.functional.nll_loss")
+    opinfos = OpInfos(Context(bases=("nll_loss2d_forward",), through=(op.full_name,)))
+
+    def ignore_in_one(*args: Any, **named: Any) -> torch.Tensor:
+        return (ignore if named.get("reduction", "mean") == reduction else op.op)(*args, **named)  # type: ignore[no-any-return]
+
+    assert list_different(ignore_in_one, op.op, FAR_NUMBERS.list_samples(opinfos, op, torch.float32))
 
 
 def to_int(value: torch.Tensor) -> torch.Tensor:
