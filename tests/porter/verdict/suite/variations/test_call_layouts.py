@@ -74,3 +74,12 @@ def test_a_tensor_is_read_in_its_own_layout(
     ]
     assert shown
     assert not any(shows(called, call_overload, sample) for _, sample in varied)
+
+
+def test_a_row_has_calls_of_each_choice_of_flags() -> None:
+    op = find_op("nn.functional.batch_norm")
+    base = "native_batch_norm_backward"
+    opinfos = OpInfos(Context(bases=(base,), through_backward=(op.full_name,)))
+    varied = CALL_LAYOUTS.list_samples(opinfos, op, torch.float32)
+    trains = {sample.args[6] for _, sample in varied if sample.kwargs["overload"] == base}
+    assert trains == {False, True}
