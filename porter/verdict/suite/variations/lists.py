@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, combinations, islice
 from typing import Any
 
 import torch
@@ -146,6 +146,7 @@ LISTS = Variation("lists", list_varied, dtypes=TYPES)
 _MOST = 12  # samples, that differ in what is no tensor or flag
 _MOST_ELEMENTS = 1 << 12
 _IMAGES = (3, 4, 5)  # dimensions
+_MOST_GROWN = 2  # samples whose numbers are made larger, two arguments at a time
 
 
 def list_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -162,13 +163,14 @@ def list_turned_slopes(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
 
 def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_grad: bool = False) -> list[Varied]:
     """A few samples that differ from each other in lists and numbers, each with every list turned, or of an image alone
-    with more rows.
+    with more rows; those of the largest numbers with larger ones still.
     """
     if not varies_in(opinfos, op, dtype):
         return []
     turned: dict[str, Varied] = {}
     higher: dict[str, Varied] = {}
-    for sample in opinfos.reaching_samples(op, dtype, requires_grad):
+    samples = opinfos.reaching_samples(op, dtype, requires_grad)
+    for sample in samples:
         if isinstance(sample.input, torch.Tensor) and 0 < sample.input.numel() <= _MOST_ELEMENTS and _has_list(sample):
             if any(map(_is_ordered, (*sample.args, *sample.kwargs.values()))):
                 label = f"lists turned: {_describe(_turn(sample))}"
@@ -178,7 +180,42 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
                 image = sample.input.detach()
                 taller = torch.cat([image, image.flip(-2)[..., :1, :]], -2).requires_grad_(sample.input.requires_grad)
                 higher.setdefault(label, (label, replace_input(sample, taller)))
-    return [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
+    images = [sample for sample in samples if _is_small_image(sample.input)]
+    largest = sorted(images, key=lambda sample: -sum(chain.from_iterable(_list_numbers(sample).values())))[:_MOST_GROWN]
+    few = [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
+    return [*few, *dict(varied for sample in largest for varied in _grow_pairs(sample)).items()]
+
+
+def _grow_pairs(sample: SampleInput) -> Iterator[Varied]:
+    """Yields the sample of an image with each two of its arguments larger, and the image: of a window of seven with a
+    padding of two several places are outside, of OpInfo's one.
+    """
+    image = sample.input.detach()
+    for dim in (-1, -2):
+        image = torch.cat([image, image.flip(dim), image], dim)
+    larger = replace_input(sample, image.requires_grad_(sample.input.requires_grad))
+    for pair in combinations(_list_numbers(sample), 2):
+        others = {place: _grow(value) for place, value in list_passed(sample) if place in pair}
+        grown = replace_arguments(larger, others)
+        yield f"larger numbers: {_describe(grown)}", grown
+
+
+def _is_small_image(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.ndim in _IMAGES and 0 < value.numel() <= _MOST_ELEMENTS
+
+
+def _grow(value: Any) -> Any:
+    return 2 * value + (value > 1) if type(value) is int else type(value)(map(_grow, value))
+
+
+def _list_numbers(sample: SampleInput) -> dict[Place, tuple[int, ...]]:
+    """The whole numbers of each argument that has nothing else."""
+    several = {place: (value,) if type(value) is int else value for place, value in list_passed(sample)}
+    return {
+        place: tuple(values)
+        for place, values in several.items()
+        if isinstance(values, (list, tuple)) and values and all(type(value) is int for value in values)
+    }
 
 
 def _turn(sample: SampleInput) -> SampleInput:
