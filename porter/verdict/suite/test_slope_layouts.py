@@ -42,7 +42,8 @@ def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
     every = OPINFOS.reaching_samples(op, dtype, requires_grad=True)
     missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
     images = [image for rank in missing for image in pick_images(every, rank)[:1]]
-    flagged = choose_flags(OPINFOS, op, dtype, [*picked, *images])
+    shown = [sample for rank in CHANNELS_LAST for sample in pick_images([*picked, *images], rank)]
+    flagged = choose_flags(OPINFOS, op, dtype, shown or picked)
     return [*picked, *images, *flagged, *choose_vectors(OPINFOS, op, dtype, requires_grad=True)]
 
 

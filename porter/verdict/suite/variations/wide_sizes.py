@@ -138,7 +138,7 @@ def list_wider_gradients(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> It
         return
     chosen = choose_samples(opinfos, op, dtype, GRADIENT_SAMPLES, requires_grad=True)
     sizes = [(sample, label, longs) for sample in chosen[:1] for label, longs in name_dimensions(sample).items()][1:]
-    for sample in choose_flags(opinfos, op, dtype, chosen):
+    for sample in choose_flags(opinfos, op, dtype, chosen[:1]):
         sizes += [(sample, f"other flags, {LONG} along dimension {dim}", {dim: LONG}) for dim in (0, 1)]
     for sample in choose_fewest(opinfos, op, dtype, chosen):
         sizes.append((sample, f"the fewest tensors, {LONG} along the last dimension", {sample.input.ndim - 1: LONG}))

@@ -12,7 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.choice import choose_samples, list_flags
 from porter.verdict.suite.variations.variation import Variation
 from porter.verdict.suite.variations.wide_sizes import (
     GRADIENT_ROW,
@@ -153,17 +153,19 @@ def test_attention_does_not_vary_what_it_reaches() -> None:
     assert "softmax" in varied and "nn.functional.multi_head_attention_forward" not in varied
 
 
-def test_gradients_have_long_columns_and_each_choice_of_flags() -> None:
-    context = Context(bases=("native_batch_norm_backward",), through_backward=("nn.functional.batch_norm",))
-    opinfos, op = OpInfos(context), find_op("nn.functional.batch_norm")
+@pytest.mark.parametrize("name", ["nn.functional.batch_norm", "_native_batch_norm_legit"])
+def test_gradients_have_long_columns_and_each_choice_of_flags(name: str) -> None:
+    context = Context(bases=("native_batch_norm_backward",), through_backward=(name,))
+    opinfos, op = OpInfos(context), find_op(name)
     flags, channels = set[bool](), set[bool]()
     for variation, dtype in ((WIDER_GRADIENTS, torch.float32), (WIDE_GRADIENTS_IN_16_BITS, torch.float16)):
         for _, sample in variation.list_samples(opinfos, op, dtype):
             shape = sample.input.shape
             assert max(shape) >= LONG or shape[0] * shape[1] > SHORT
-            flags |= {bool(sample.kwargs.get("training"))} if dtype is torch.float16 else set()
-            channels |= {bool(sample.kwargs.get("training"))} if shape[1] >= LONG else set()
-    assert flags == channels == {False, True}
+            trains = "True" in list_flags(sample)
+            flags |= {trains} if dtype is torch.float16 else set()
+            channels |= {trains} if shape[1] >= LONG else set()
+    assert channels == {False, True} and (flags == channels or name.startswith("_"))
     softmax = Context(bases=("_softmax_backward_data",), through_backward=("softmax",))
     varied = WIDER_GRADIENTS.list_samples(OpInfos(softmax), find_op("softmax"), torch.float32)
     assert next(varied)[0] == f"{LONG} along the last dimension"
