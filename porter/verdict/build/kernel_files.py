@@ -194,9 +194,16 @@ def find_missing_widths(names: Collection[str]) -> Iterator[str]:
 
 
 def pair_widths(names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The names of kernels that are there for both widths of indices, narrow and wide."""
-    stems = ((ends, narrow & wide) for ends, (narrow, wide) in _list_stems(names))
-    return tuple(sorted((f"{stem}{a}{tail}", f"{stem}{b}{tail}") for (a, b), both in stems for stem, tail in both))
+    """The names of kernels that are there for both widths of indices, narrow and wide.
+
+    A narrow one may have no wide one of its own, as one that reads vectors of neighbors: it is beside one of its stem.
+    """
+    pairs = set[tuple[str, str]]()
+    for (narrow_end, wide_end), (narrow, wide) in _list_stems(names):
+        for stem, tail in narrow:
+            tails = [tail] if (stem, tail) in wide else sorted(other for wide_stem, other in wide if wide_stem == stem)
+            pairs |= {(f"{stem}{narrow_end}{tail}", f"{stem}{wide_end}{other}") for other in tails[:1]}
+    return tuple(sorted(pairs))
 
 
 def _list_stems(

@@ -110,3 +110,5 @@ def test_a_fault_that_only_wide_indices_show(file: str, old: str, new: str, reas
 def test_kernels_are_paired_by_what_they_are_without_the_width() -> None:
     pairs = (("pool_float_int", "pool_float_long"), ("rows_int_int_1_0", "rows_int_long_1_0"))
     assert pair_widths([*chain(*pairs), "pool_half_int", "sum_int", "sum_long", "rows_long_int_1_1"]) == pairs
+    of_vectors = ("sum_half_int_0", "sum_half_int_4", "sum_half_long_0")
+    assert pair_widths(of_vectors) == (of_vectors[::2], of_vectors[1:])

@@ -110,9 +110,8 @@ def rounds_once(op: OpInfo, sample: SampleInput) -> bool:
     """Whether the CPU's results are as near to double precision as their type is: it rounds its own losses and
     statistics more than once in 16 bits.
     """
-    results, exact = (
-        compute_unless_refused(op, each) for each in (copy_sample(sample), convert(sample, torch.float64))
-    )
+    results = compute_unless_refused(op, copy_sample(sample))
+    exact = compute_unless_refused(op, convert(sample, torch.float64))
     pairs = zip(list_tensors(results), list_tensors(exact), strict=True)
     return sample.input.dtype.itemsize > 2 or all(
         torch.allclose(mine.to(right.dtype), right, rtol=torch.finfo(sample.input.dtype).eps) for mine, right in pairs
