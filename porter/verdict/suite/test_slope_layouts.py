@@ -20,7 +20,7 @@ from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.slope_layouts import make_dense_leaves, vary_operands, vary_seeds
 from porter.verdict.suite.variations.channels_last import pick_images
-from porter.verdict.suite.variations.choice import choose_flags, choose_vectors, varies_in
+from porter.verdict.suite.variations.choice import choose_flags, choose_vectors, list_flags, varies_in
 
 OPINFOS = opinfos(get_context())
 SLOPES = OPINFOS.select("mps_ops_grad_modifier", OPINFOS.context.through_backward)
@@ -43,7 +43,9 @@ def list_samples(op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
     missing = [rank for rank in CHANNELS_LAST if not pick_images(picked, rank)]
     images = [image for rank in missing for image in pick_images(every, rank)[:1]]
     shown = [sample for rank in CHANNELS_LAST for sample in pick_images([*picked, *images], rank)]
-    flagged = choose_flags(OPINFOS, op, dtype, shown or picked)
+    unlike = {list_flags(image): image for rank in CHANNELS_LAST for image in pick_images(every, rank)}
+    flagged = [image for flags, image in unlike.items() if flags not in map(list_flags, shown)]
+    flagged = flagged or choose_flags(OPINFOS, op, dtype, shown or picked)
     return [*picked, *images, *flagged, *choose_vectors(OPINFOS, op, dtype, requires_grad=True)]
 
 
