@@ -7,7 +7,7 @@ tensors, or an argument for each, and sizes and types that need not be those of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import chain, combinations, islice
 from typing import Any
@@ -146,7 +146,8 @@ LISTS = Variation("lists", list_varied, dtypes=TYPES)
 _MOST = 12  # samples, that differ in what is no tensor or flag
 _MOST_ELEMENTS = 1 << 12
 _IMAGES = (3, 4, 5)  # dimensions
-_MOST_GROWN = 2  # samples whose numbers are made larger, two arguments at a time
+# Samples whose numbers are made larger, two arguments at a time, and elements of their results.
+_MOST_GROWN, _MOST_GROWN_RESULTS = 2, 1 << 14
 
 
 def list_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -182,19 +183,22 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
                 higher.setdefault(label, (label, replace_input(sample, taller)))
     images = [sample for sample in samples if _is_small_image(sample.input)]
     largest = sorted(images, key=lambda sample: -sum(chain.from_iterable(_list_numbers(sample).values())))[:_MOST_GROWN]
+    # Others, as the mode of a grid sampler, are names.
+    sizes = {place for sample in images for place, value in list_passed(sample) if isinstance(value, (list, tuple))}
     few = [varied for unlike in (turned, higher) for varied in list(unlike.values())[:: len(unlike) // _MOST + 1]]
-    return [*few, *dict(varied for sample in largest for varied in _grow_pairs(sample)).items()]
+    grown = dict(varied for sample in largest for varied in _grow_pairs(sample, sizes)).items()
+    return [*few, *((label, varied) for label, varied in grown if 0 < count_results(op, varied) <= _MOST_GROWN_RESULTS)]
 
 
-def _grow_pairs(sample: SampleInput) -> Iterator[Varied]:
-    """Yields the sample of an image with each two of its arguments larger, and the image: of a window of seven with a
-    padding of two several places are outside, of OpInfo's one.
+def _grow_pairs(sample: SampleInput, places: Collection[Place]) -> Iterator[Varied]:
+    """Yields the sample of an image with each two of some of its arguments larger, and the image: of a window of seven
+    with a padding of two several places are outside, of OpInfo's one.
     """
     image = sample.input.detach()
     for dim in (-1, -2):
         image = torch.cat([image, image.flip(dim), image], dim)
     larger = replace_input(sample, image.requires_grad_(sample.input.requires_grad))
-    for pair in combinations(_list_numbers(sample), 2):
+    for pair in combinations([place for place in _list_numbers(sample) if place in places], 2):
         others = {place: _grow(value) for place, value in list_passed(sample) if place in pair}
         grown = replace_arguments(larger, others)
         yield f"larger numbers: {_describe(grown)}", grown
