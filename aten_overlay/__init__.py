@@ -61,16 +61,21 @@ def start_from_environment(environ: "Mapping[str, str]") -> "Device":
     `$PORTER_OPERATORS`; without any, what compiled extensions need.
 
     `$PORTER_SHUFFLE` is the seed of the order of lanes. `$PORTER_LARGE` makes large tensors addresses alone. What the
-    program does is written to the folder `$PORTER_RUN`. Files below the folders `$PORTER_AS_MAC` see a Mac.
+    program does is written to the folder `$PORTER_RUN`. Files below the folders `$PORTER_AS_MAC` see a Mac; with
+    any, there are pyobjc's modules.
     """
     from pathlib import Path
 
+    from aten_overlay import as_mac
     from aten_overlay.cuda.seed import read_seed
+    from aten_overlay.device import pyobjc
     from aten_overlay.runs.journal import find_journal
 
     fork = environ.get("PORTER_CHECKOUT")
     seed, journal = read_seed(environ), find_journal(environ)
     device = start_as_mac(Path(fork) if fork else None)
+    if environ.get(as_mac.VARIABLE):
+        pyobjc.install()
     prepare_for_large(device, environ)
     operators = [name.strip() for name in environ.get("PORTER_OPERATORS", "").split(",") if name.strip()]
     if operators:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -16,6 +17,7 @@ from types import ModuleType
 
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parent.parent
+_OF_PYOBJC = ("objc", "Foundation", "Metal")
 
 
 class _StartFirst(MetaPathFinder):
@@ -24,6 +26,8 @@ class _StartFirst(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if name in _OF_PYOBJC and os.environ.get("PORTER_AS_MAC"):
+            importlib.import_module("torch")  # what starts with it finds the module
         if name != "torch":
             return None
         sys.meta_path.remove(self)

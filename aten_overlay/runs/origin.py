@@ -11,11 +11,12 @@ from pathlib import Path
 from types import FrameType
 
 SHADER, KERNEL, OPERATOR, EXTENSION, INDUCTOR = "compile_shader", "MetalKernel", "operator", "extension", "Inductor"
-MLX = "MLX"
+MLX, PYOBJC = "MLX", "Metal of pyobjc"
 # What writes Metal itself, by the start of its modules' names. The innermost module of the stack counts.
 _WRITERS: Mapping[str, str] = {
     "torch._inductor": INDUCTOR, "porter.kernels.mlx": MLX, "porter.kernels": KERNEL, "mlx": MLX,
     "tilelang": "TileLang", "tvm": "TileLang", "triton": "Triton", "triton_msl": "Triton",
+    "aten_overlay.device.pyobjc": PYOBJC,
 }  # fmt: skip
 _PASSED = ("torch", "aten_overlay", "porter", "runpy", "importlib", "_pytest", "pluggy", *_WRITERS)
 _OVERLAY = str(Path(__file__).resolve().parents[1]) + os.sep
@@ -45,6 +46,8 @@ def find_origin(producer: str = "") -> Origin:
     program = next((frame for frame in frames if not _is_passed(frame)), None)
     if writers[:1] == [KERNEL] and MLX in writers:  # a kernel of MLX's, which porter runs
         writers = [MLX]
+    if writers[:1] == [PYOBJC]:  # what the program, or a package that writes Metal, calls
+        producer = next((writer for writer in writers if writer != PYOBJC), PYOBJC)
     return Origin(
         producer or (writers[0] if writers else SHADER),
         _place(program),
