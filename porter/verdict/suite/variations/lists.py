@@ -192,7 +192,8 @@ def choose_turned(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gra
 
 def _grow_pairs(sample: SampleInput, places: Collection[Place]) -> Iterator[Varied]:
     """Yields the sample of an image with each two of some of its arguments larger, and the image: of a window of seven
-    with a padding of two several places are outside, of OpInfo's one.
+    with a padding of two several places are outside, of OpInfo's one. Then with all lists turned, as a dilation of two
+    skips one of them.
     """
     image = sample.input.detach()
     for dim in (-1, -2):
@@ -201,7 +202,7 @@ def _grow_pairs(sample: SampleInput, places: Collection[Place]) -> Iterator[Vari
     for pair in combinations([place for place in _list_numbers(sample) if place in places], 2):
         others = {place: _grow(value) for place, value in list_passed(sample) if place in pair}
         grown = replace_arguments(larger, others)
-        yield f"larger numbers: {_describe(grown)}", grown
+        yield from ((f"larger numbers: {_describe(varied)}", varied) for varied in (grown, _turn(grown)))
 
 
 def _is_small_image(value: Any) -> bool:

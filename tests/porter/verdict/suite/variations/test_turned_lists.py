@@ -36,13 +36,13 @@ def forget_height(call: Call) -> Call:
 
 
 def step_once(call: Call) -> Call:
-    """Pooling that goes one step from the first place of a window to be inside, however many are outside."""
+    """Pooling that goes one step along a row from the first place of a window to be inside, however many are outside."""
 
     def compute(x: torch.Tensor, *args: Any, **named: Any) -> Any:
-        padding = named.get("padding", 0)
+        padding, dilation = (named.get(name, least) for name, least in (("padding", 0), ("dilation", 1)))
+        last = [value if isinstance(value, int) else value[-1] for value in (padding, dilation)]
         result = call(x, *args, **named)
-        is_far = max(padding if isinstance(padding, (list, tuple)) else [padding]) > 1
-        return torch.utils._pytree.tree_map(torch.zeros_like, result) if is_far else result
+        return torch.utils._pytree.tree_map(torch.zeros_like, result) if last[0] > last[1] else result
 
     return compute
 
