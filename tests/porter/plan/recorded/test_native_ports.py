@@ -217,7 +217,7 @@ new file mode 100644
 diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native/mps/operations/Turns.mm
 --- a/aten/src/ATen/native/mps/operations/Turns.mm
 +++ b/aten/src/ATen/native/mps/operations/Turns.mm
-@@ -1,6 +1,54 @@
+@@ -1,6 +1,53 @@
 +#include <ATen/AccumulateType.h>
 +#include <ATen/ceil_div.h>
 +#include <ATen/mps/MPSProfiler.h>
@@ -250,9 +250,8 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
 +  // Neighboring threads read neighboring elements: of one row or, where rows are adjacent, of several.
 +  const bool has_thread = length <= kSimdSize || (are_adjacent && rows * length >= 64 * 1024);
 +  const bool has_simdgroup = length <= 1024 || (length <= 8192 && rows * kSimdSize >= kManyThreads);
-+  // Lanes of a threadgroup have 16 elements at least, which are worth combining; all of 1024 combine 64-bit integers.
-+  const int64_t fitting = at::ceil_div(length, 16 * kSimdSize) * kSimdSize;
-+  const int64_t most_lanes = group_size == 1024 ? group_size : std::min(group_size, fitting);
++  // Lanes of a threadgroup have 16 elements at least, which are worth combining.
++  const int64_t most_lanes = std::min(group_size, at::ceil_div(length, 16 * kSimdSize) * kSimdSize);
 +  const int64_t lanes = has_thread ? 1 : has_simdgroup ? kSimdSize : most_lanes;
 +  // A thread has 32 elements at least, which are worth a second launch, and 256 at most, for sums to be accurate.
 +  const int64_t most = length / (32 * lanes);
@@ -272,7 +271,7 @@ diff --git a/aten/src/ATen/native/mps/operations/Turns.mm b/aten/src/ATen/native
  
  struct SharesCachedGraph : public MPSCachedGraph {
    MPSGraphTensor* shares = nil;
-@@ -33,13 +81,57 @@
+@@ -33,13 +80,57 @@
  }
  
  Tensor& mean_square_out_mps(const Tensor& self, Tensor& out) {
