@@ -75,6 +75,7 @@ _DECLARE = r"DECLARE_DISPATCH\(\s*([^;]*?),\s*{name}\s*\)"
 _TYPEDEF = r"using\s+{name}\s*=\s*void\s*\(\s*\*\s*\)\s*\(([^;]*)\)\s*;"
 _SIGNATURE = re.compile(r"void\s*\(\s*\*\s*\)\s*\((.*)\)\Z", re.S)
 _DISPATCHED = re.compile(r"\b(\w+)\(\s*(?:\w+(?:\.\w+\(\))*\.)?(?:device\(\)\.type|device_type)\(\)\s*,|\b(\w+_stub)\b")
+_NAMED_STUB = re.compile(r"\b\w+_stub\b")
 _CALLED = re.compile(r"\b[A-Za-z_]\w*\b(?=\s*[(<,)])")
 _PLAINLY_CALLED = re.compile(r"(?:\bnative::|(?<![\w.:>]))([A-Za-z_]\w*)(?=\s*[(<])")
 _DEPTH = 6
@@ -194,9 +195,11 @@ def find_stub_names(checkout: Checkout, native_function: str) -> tuple[str, ...]
 def _find_dispatched(file: _File, text: str) -> Iterator[str]:
     pending, seen = [text], set[str]()
     while pending:
-        told = pending.pop()
-        yield from (match[1] or match[2] for match in _DISPATCHED.finditer(told))
-        named = set(_PLAINLY_CALLED.findall(told)) - seen
+        text = pending.pop()
+        parameters = set(_NAMED_STUB.findall(text.partition("{")[0]))  # the caller's stubs under other names
+        stubs = (match[1] or match[2] for match in _DISPATCHED.finditer(text))
+        yield from (stub for stub in stubs if stub not in parameters)
+        named = set(_PLAINLY_CALLED.findall(text)) - seen
         seen |= named
         pending += [found.text for name in sorted(named) for found in _find_callees(file, name, "at")]
 

@@ -147,7 +147,9 @@ Tensor& alias_out(const Tensor& self, Tensor& result) { return at::elsewhere_out
 Tensor& two_out(const Tensor& self, Tensor& result) { return run_float(result, self, turn_stub); }
 Tensor& two_out(const Scalar& self, Tensor& result) { return run_float(result, self, spin_stub); }
 template <typename Stub>
-void strew_impl(const Tensor& self, const Tensor& index, Stub& stub) { stub(self.device().type(), self, index); }
+void strew_impl(const Tensor& self, const Tensor& index, Stub& twist_stub) {
+  twist_stub(self.device().type(), self, index);
+}
 Tensor& strew_out(const Tensor& self, const Tensor& index, Tensor& result) {
   if (index.dim() > 1) {
     sow_stub(self.device().type(), self, index);
