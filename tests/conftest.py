@@ -18,7 +18,7 @@ from hypothesis import settings
 from porter.core.cache import digest
 from porter.workflows import candidates
 from tests import hung, quick
-from tests.device_pool import DevicePool
+from tests.device_pool import DevicePool, read_environment
 
 # Of torch's threads, those that have computed their part loop until the others have, which in three workers on two
 # processors takes a third of all time. It is read when torch is loaded.
@@ -33,6 +33,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.set_threshold(50_000, 10, 10)  # at the usual rate, looking for garbage takes a tenth of a worker's time
     hung.watch(config)
     if getattr(config.option, "maxschedchunk", 0) is None:
         config.option.maxschedchunk = _AT_ONCE
@@ -103,6 +104,20 @@ def own_decisions(
     """No verdict that a test makes up is remembered for whoever runs it, nor for the next test."""
     folder, test = tmp_path_factory.getbasetemp() / "decisions", request.node.nodeid
     monkeypatch.setattr(candidates, "key", lambda *parts: folder / digest(test, *map(str, parts)))
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """Takes out of the environment what a test's imports and threads left there: with another one, the pool of devices
+    starts a process for each program of all later tests.
+    """
+    before = read_environment()
+    yield
+    after = read_environment()
+    if after != before:
+        for name in after.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @pytest.fixture(autouse=True)
