@@ -22,7 +22,6 @@ FAILED = ("failed", EXPECTED)
 CRASHED = "crashed"
 LISTED = (EXPECTED, "xpassed")
 INHERITED, REFUSED = "PTR446", "PTR447"
-_NOT_IMPLEMENTED = "NotImplementedError:"  # as the suite says an error of `TORCH_CHECK_NOT_IMPLEMENTED`
 _ASKED = 4  # failed tests that the old code is run with to tell that
 _LINE = re.compile(r'("[^"\s]+\.(?:mm|cpp|h)"):\d+')  # as assertions print it
 
@@ -88,7 +87,7 @@ def _refuses(before: EarlierResult, now: Failure) -> bool:
     return (
         before.status in FAILED
         and bool(now.findings)
-        and all(each.what.startswith(_NOT_IMPLEMENTED) and each.sample in wrong for each in now.findings)
+        and all(each.is_refusal and each.sample in wrong for each in now.findings)
     )
 
 

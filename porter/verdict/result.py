@@ -70,7 +70,8 @@ class Finding:
     `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
     values agree, and only the type that host code gives a result is another, which `type_error` says without the
     sample; `is_nearer` that they are beyond upstream's tolerance of the CPU's, and match float64 where these do not;
-    `is_inner` that the sample is a call which other operators make, and may have results that none of them reads.
+    `is_inner` that the sample is a call which other operators make, and may have results that none of them reads;
+    `is_refusal` that the fork's code raised an error for it which says that it is not implemented.
     """
 
     what: str
@@ -80,6 +81,7 @@ class Finding:
     is_nearer: bool = False
     is_inner: bool = False
     type_error: str = ""
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class OtherType(AssertionError):
 
 
 class Nearer(AssertionError):
-    """A result fails upstream's comparison with the CPU's values, and is as near to float64 as they are, or nearer."""
+    """A result or a gradient fails upstream's comparison with the CPU's, and is about as near to float64, or nearer."""
 
 
 class Accepted(AssertionError):
@@ -142,10 +142,17 @@ class Consistency(TestCase):
         except AssertionError as error:
             computed = counters.read_kernels() - before
             calls = 0 if isinstance(error, Accepted) else self.opinfos.context.count_ported(computed)
-            kinds = isinstance(error, OtherType), isinstance(error, Nearer)
-            type_error = error.error if isinstance(error, OtherType) else ""
-            found = Finding(results.describe_error(error), calls, self.noted, *kinds, self.is_inner, type_error)
-            results.get_record(self._testMethodName).findings.append(found)
+            finding = Finding(
+                results.describe_error(error),
+                calls,
+                self.noted,
+                is_type=isinstance(error, OtherType),
+                is_nearer=isinstance(error, Nearer),
+                is_inner=self.is_inner,
+                type_error=error.error if isinstance(error, OtherType) else "",
+                is_refusal=isinstance(results.find_cause(error), NotImplementedError),
+            )
+            results.get_record(self._testMethodName).findings.append(finding)
         finally:
             self.is_noting = not is_outer
 
@@ -284,7 +291,8 @@ class Consistency(TestCase):
     ) -> None:
         """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not.
 
-        In the fork's own test that raises Nearer instead, if the same test can be run on the fork before the port.
+        In the fork's own test that raises Nearer instead, if the same test can be run on the fork before the port; so
+        does there what `same_or_as_near` accepts.
         `compute` makes the result of a sample on the CPU, where that is not all that the operator returns.
         """
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
@@ -317,6 +325,10 @@ class Consistency(TestCase):
                         raise Nearer(message) from None
                     self.remark_on_cpu(op, dtype)
                     return
+            if plain and self.has_upstreams_word:
+                with suppress(Refused):
+                    if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
+                        raise Nearer(message) from None
             if differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance):
                 raise OtherType(message, str(error)) from None
             raise AssertionError(message) from None

@@ -57,10 +57,16 @@ def take_remarks(test: str) -> Iterator[str]:
         yield _left_out.pop()
 
 
-def describe_error(error: BaseException) -> str:
-    """The message of an exception, without torch's advice on how to run the test again."""
+def find_cause(error: BaseException) -> BaseException:
+    """The error that was raised first, of which others were made."""
     while error.__cause__ is not None:
         error = error.__cause__
+    return error
+
+
+def describe_error(error: BaseException) -> str:
+    """The message of an exception, without torch's advice on how to run the test again."""
+    error = find_cause(error)
     text = str(error).split("\nTo execute this test")[0].split("\nException raised from")[0].strip()
     text = _TREE.sub("", text)
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"

@@ -56,7 +56,8 @@ class TestConsistency(Elementwise):
     def match_gradients(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op, slopes=True):
             for sample in OPINFOS.samples(op, dtype, requires_grad=True):
-                self.match_slopes(op, dtype, sample, device)
+                with self.asking():
+                    self.match_slopes(op, dtype, sample, device)
 
     @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:

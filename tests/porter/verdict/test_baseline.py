@@ -89,7 +89,7 @@ def test_a_result_of_an_inner_call_may_be_wrong_as_the_graph_s_was_and_no_otherw
 
 def test_to_refuse_what_was_wrong_before_is_a_failure() -> None:
     """A port that takes a sample less is no port of it, whatever the old graph made: a type goes by the fork's lists."""
-    refused = Finding("NotImplementedError: spread: complex dtypes are not supported", 0, sample=2)
+    refused = Finding("NotImplementedError: complex dtypes are not supported", 0, sample=2, is_refusal=True)
     assert not tell_apart(verdict(WRONG[0], refused), before(*WRONG)).ok
 
 
@@ -217,7 +217,7 @@ def test_values_that_the_old_graph_has_wrong_too_are_a_failure_with_a_note() -> 
 
 
 def test_what_is_refused_and_was_wrong_before_is_a_failure_with_a_note() -> None:
-    refused = tuple(replace(each, what="NotImplementedError: silu: complex dtypes are not supported") for each in WRONG)
+    refused = tuple(replace(each, what="complex dtypes are not supported", is_refusal=True) for each in WRONG)
     judged = tell_apart(verdict(*refused), before(*WRONG))
     assert (judged.ok, judged.failed) == (False, 1)
     what = f"the port refuses what the old code computes wrongly in 1 of these tests, the first {GRADIENT}"
@@ -228,6 +228,7 @@ def test_what_is_refused_and_was_wrong_before_is_a_failure_with_a_note() -> None
         (refused, before(status="passed")),
         ((refused[0], WRONG[1]), before(*WRONG)),
         (WRONG, before(*WRONG)),
+        (tuple(replace(each, what=f"NotImplementedError: {each.what}") for each in WRONG), before(*WRONG)),
     ):
         assert not any("PTR447" in note for note in tell_apart(verdict(*now), then).notes)
 

@@ -83,6 +83,32 @@ def test_results_beside_tell_how_far_off_the_cpu_may_be() -> None:
     assert not bounds.is_as_near(naive[:1] * 9, [(right[:1].float(), right[:1]), others], False, **tight)
 
 
+def test_sums_that_cancel_are_as_near_as_the_cpu_s_where_operands_round_to_others() -> None:
+    """The first row leaves 1 of numbers of a million, the second one adds them up."""
+    rows = torch.tensor([[1e6 + 1, -1e6], [1e6 + 1, 1e6]])
+    sample = SampleInput(rows, args=(torch.tensor([[10.0], [10.0]]),))
+    calls = [(each.input, each.args[0]) for each in (sample, *list_neighbors(sample))]
+    exact = [a.double() @ b.double() for a, b in calls]
+    pairs = [(each.float(), each) for each in exact]
+    (cpu, want), *_ = pairs
+    cpu -= torch.tensor([[1e-5], [0.0]])
+    off = torch.tensor([[3e-5], [0.0]])
+    assert bounds.is_as_near((want + off).float(), pairs)
+    assert not bounds.is_as_near((want + off).float(), pairs[:1])
+    assert not bounds.is_as_near((want + off * 1000).float(), pairs)
+    other = torch.tensor([[0.0], [30.0]])  # more than the tolerance, of a result that no rounding moves so far
+    assert not compare.is_close(want.float() + other, cpu).all()
+    assert not bounds.is_as_near((want + other).float(), pairs)
+
+
+def test_what_matches_double_precision_is_near_though_the_cpu_is_on_its_other_side() -> None:
+    want = torch.tensor([1000.0], dtype=torch.float64)
+    cpu, mine = (torch.tensor([1000.0 + off]) for off in (-0.9e-3, 0.9e-3))
+    assert not compare.is_close(mine, cpu).all()
+    assert bounds.is_as_near(mine, [(cpu, want)])
+    assert not bounds.is_as_near(mine + 1e-3, [(cpu, want)])
+
+
 def test_elements_within_the_tolerance_need_no_bound() -> None:
     cpu = RIGHT.float()
     cpu[-1] *= 1.01

@@ -47,6 +47,31 @@ def test_a_gradient_that_is_imprecise_in_half_is_found_by_sample_and_computed_by
     assert len({each.sample for each in found.findings}) == len(found.findings) > 0
 
 
+@pytest.fixture
+def picky_silu() -> Iterator[None]:
+    """A device whose silu has no implementation for vectors, and whose gradient is wrong."""
+
+    def refuse(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim == 1:
+            raise NotImplementedError("silu of a vector")
+        return x * x.sigmoid()
+
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings(action="ignore"):
+        library.impl("silu", refuse, "MPS")
+        library.impl("silu_backward", lambda slope, x: slope * 2, "MPS")
+    yield
+    library._destroy()
+
+
+@pytest.mark.usefixtures("picky_silu")
+def test_a_gradient_test_judges_samples_behind_one_that_is_refused() -> None:
+    [outcome] = runner.run(Context(bases=("silu",)), TEST)
+    kinds = {each.sample: each.is_refusal for each in outcome.findings}
+    assert outcome.status == "failed" and min(kinds) > 0
+    assert True in kinds.values() and list(kinds.values())[-1] is False, outcome.findings
+
+
 @pytest.mark.usefixtures("composed_silu")
 def test_a_kernel_that_is_not_reached_is_a_finding_of_its_own() -> None:
     [found] = runner.run(Context(bases=("silu",), kernels=("silu",)), TEST)

@@ -169,13 +169,15 @@ def test_what_torch_itself_refuses_of_a_device_is_no_gradient_of_the_fork() -> N
 class Off(torch.autograd.Function):
     """Twice a tensor, with a gradient that is off in fewer than 64 bits: by more on the device, as rounding may be."""
 
+    error = 0.03
+
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
     @staticmethod
     def backward(ctx: Any, slope: torch.Tensor) -> torch.Tensor:
-        error = 0.0 if slope.dtype == torch.float64 else 0.03 if slope.device.type == "mps" else 0.01
+        error = 0.0 if slope.dtype == torch.float64 else Off.error if slope.device.type == "mps" else 0.01
         return slope * (2 + error)
 
 
@@ -192,6 +194,20 @@ def test_only_gradients_of_varied_samples_in_16_bits_are_compared_by_the_cpu_s_e
     found = results.get_record("test_results").findings
     assert len(found) == is_wrong, found
     found.clear()
+
+
+@pytest.mark.parametrize(("error", "is_nearer"), [(0.03, True), (0.2, False)])
+def test_a_gradient_of_upstream_s_sample_in_16_bits_is_as_near_where_the_fork_as_it_was_can_be_asked(
+    monkeypatch: pytest.MonkeyPatch, error: float, is_nearer: bool
+) -> None:
+    monkeypatch.setattr(Suite.opinfos.context, "has_before", True)
+    monkeypatch.setattr(Off, "error", error)
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    sample = SampleInput(torch.ones(2, 3, dtype=torch.float16, requires_grad=True))
+    suite.match_slopes(Off.apply, torch.float16, sample, "mps")  # type: ignore[arg-type]
+    findings = results.get_record("test_results").findings
+    assert [each.is_nearer for each in findings] == [is_nearer], findings
+    findings.clear()
 
 
 def test_a_result_of_another_shape_is_one_finding_about_host_code() -> None:
