@@ -38,6 +38,8 @@ _FORMS = {
 # What is not done to each part alone: comparisons, and products and quotients of two values.
 _OF_BOTH_PARTS = ("notEqual", "equal", "multiplication", "division")
 _SCALES = ("multiplication", "division")
+STATIC_CAST = "static_cast"
+COMPLEX_CAST = "c10::metal::cast_to"  # a real number becomes a complex one without an imaginary part
 _LETTERS, _ROW, _COLUMN, _OUTER_INNER = ("i", "j", "k"), "row", "column", ("outer", "inner")  # of loops
 
 
@@ -51,8 +53,8 @@ class Spelling:
     Threads take turns from `lane` on, in steps of `width`. `place` is where a buffer that is read has the element of an
     index, `stored` where one that is written has it. With
     `has_complex`, the text is a template for complex numbers too; with `is_mixed`, for floating types and integers. The
-    numbers `scalars` have the type of values. `widen` gives the type that elements of a parameter's are combined in.
-    `loops` have variables of other names than their own.
+    numbers `scalars` have the type of values. `cast` is the function that converts to a type of the template. `widen`
+    gives the type that elements of a parameter's are combined in. `loops` have variables of other names than their own.
     """
 
     buffers: Mapping[Buffer, str]
@@ -66,6 +68,7 @@ class Spelling:
     join_extreme: Callable[[ReductionKind, str, str, str, str], tuple[str, ...]] | None = None
     place: Callable[[Buffer, str], str] = lambda buffer, index: index
     has_complex: bool = False
+    cast: str = STATIC_CAST
     is_mixed: bool = False
     scalars: frozenset[Named] = frozenset()
     stored: Callable[[Buffer, str], str] = lambda buffer, index: index
@@ -202,7 +205,7 @@ def write_turn(kind: ReductionKind, name: str, addend: str, spelling: Spelling) 
 def write_start(kind: ReductionKind, dtype: DType, type_: str, spelling: Spelling) -> str:
     """What a reduction in a variable of `type_` starts from. A maximum without NaN is NaN only of NaN alone."""
     if kind is ReductionKind.PRODUCT and spelling.has_complex:
-        return f"c10::metal::cast_to<{type_}>(1)"
+        return f"{spelling.cast}<{type_}>(1)"
     if kind in (ReductionKind.MAX, ReductionKind.MIN) and dtype.kind is Kind.FLOATING:
         return "NAN"
     if kind in (*_LEAST, *_GREATEST):

@@ -145,14 +145,14 @@ class ExpressionWriter:
             return f"{self.copied}(0)"
         text = literal(expr.attribute, expr.dtype.kind)
         if self.copied and self.spelling.has_complex:
-            return f"c10::metal::cast_to<{self.copied}>({text})"
+            return f"{self.spelling.cast}<{self.copied}>({text})"
         if written in (FLOAT.metal, BOOL.metal):
             return text if not is_whole(text) else f"{text}.0f"
         return f"{written}({text})"
 
     def converter(self, type_: str) -> str:
-        """What converts to a type of the template: a real number becomes a complex one without an imaginary part."""
-        return f"c10::metal::cast_to<{type_}>" if self.spelling.has_complex else f"static_cast<{type_}>"
+        """What converts to a type of the template."""
+        return f"{self.spelling.cast}<{type_}>"
 
 
 _VALUES = (Op.LOAD, Op.CALL, Op.CAST, Op.SELECT, Op.READ_INDEX)

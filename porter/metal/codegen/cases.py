@@ -14,10 +14,10 @@ from porter.loops.host_values import Arguments, evaluate
 from porter.loops.program import SymbolicProgram
 from porter.metal.codegen.elements import Complex
 from porter.metal.codegen.kernel import KernelStyle, write_kernel
+from porter.metal.loop_spelling import STATIC_CAST
 from porter.mpsgraph.conditions import UNKNOWN, Answered, Question
 
 _FEW = 4  # more conditions than that are not tried in all combinations
-_CAST = "c10::metal::cast_to<"
 
 
 def join_cases(cases: Sequence[SymbolicProgram], style: KernelStyle) -> tuple[SymbolicProgram, ...]:
@@ -149,9 +149,12 @@ def _write(program: SymbolicProgram, style: KernelStyle, templates: bool = False
     one is.
     """
     names = {i: f"result{i}" for i, _ in enumerate(program.roles)}
-    kernels = [write_kernel(program, nest, "kernel", names, style) for nest in program.nests]
-    texts = [(each.template if templates else each.source).replace(_CAST, "static_cast<") for each in kernels]
-    return [(text, [(n.name, n.value) for n in each.numbers]) for text, each in zip(texts, kernels, strict=True)]
+    plain = replace(style, complex_cast=STATIC_CAST)
+    kernels = [write_kernel(program, nest, "kernel", names, plain) for nest in program.nests]
+    return [
+        (kernel.template if templates else kernel.source, [(number.name, number.value) for number in kernel.numbers])
+        for kernel in kernels
+    ]
 
 
 def computes_alike(one: SymbolicProgram, other: SymbolicProgram) -> bool:

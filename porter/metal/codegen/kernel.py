@@ -47,7 +47,7 @@ from porter.metal.codegen.slices import (
     write_slices,
 )
 from porter.metal.codegen.slices import INDEX as COMBINED_INDEX
-from porter.metal.loop_spelling import Spelling, name_loops, runs_alone, write_nan
+from porter.metal.loop_spelling import COMPLEX_CAST, STATIC_CAST, Spelling, name_loops, runs_alone, write_nan
 from porter.metal.loop_text import write_nest
 
 # The sizes and strides of the dimensions that are kept and of those that are reduced, and how many there are of each.
@@ -80,6 +80,7 @@ class KernelStyle:
     guards_bfloat: bool
     complex_numbers: Complex = Complex.UNKNOWN
     welford: bool = False
+    complex_cast: str = COMPLEX_CAST  # what converts to element types that may be complex
 
 
 @dataclass(frozen=True)
@@ -366,6 +367,7 @@ def _spell(
         width=width if style.threadgroup_reductions else "32",
         join_extreme=join_extreme,
         has_complex=elements.has_complex,
+        cast=style.complex_cast if elements.has_complex else STATIC_CAST,
         is_mixed=elements.has_floating and not elements.all_floating,
         widen=elements.widen,
     )
