@@ -219,8 +219,7 @@ def define(
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
     before = helpers(_helper_words(kernel, body, header, views)) + textwrap.dedent(header).lstrip("\n")
     statements = _views(inputs, outputs, views) + textwrap.dedent(body).strip("\n").rstrip() + "\n"
-    text = _definition(kernel, buffers, template, statements).replace(_NAME, function)
-    return Definition(before, text, buffers)
+    return Definition(before, _definition(function, kernel, buffers, template, statements), buffers)
 
 
 @lru_cache(maxsize=512)
@@ -236,10 +235,10 @@ def generate(
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
     before = _START + helpers(_helper_words(kernel, body, header, views)) + _numbered(f"{kernel.name} header", header)
     statements = _views(inputs, outputs, views) + _numbered(f"{kernel.name} body", body)
-    definition = _definition(kernel, buffers, template, statements)
+    unnamed = _definition(_UNNAMED, kernel, buffers, template, statements)
     types = "".join(f"_{re.sub(r'[^A-Za-z0-9]', '', each.value)}" for each in template)
-    function = f"{kernel.name}{types}_{_hash(before, definition)}"
-    text = definition.replace(_NAME, function)
+    function = f"{kernel.name}{types}_{_hash(before, unnamed)}"
+    text = _definition(function, kernel, buffers, template, statements)
     return Generated(before + text + _instantiation(function, template), function, buffers)
 
 
@@ -265,7 +264,7 @@ def described(kernel: Kernel, name: str) -> tuple[Content, ...]:
     return tuple(content for content in asked if not is_declared(kernel.body, name + content.value))
 
 
-_NAME = "@name@"
+_UNNAMED = "@name@"  # the name of a function in the text that is hashed for its name
 
 
 def _specialize(kernel: Kernel, inputs: Sequence[Operand]) -> tuple[str, str]:
@@ -318,7 +317,9 @@ def _views(inputs: Sequence[Operand], outputs: Sequence[Operand], views: Sequenc
     )
 
 
-def _definition(kernel: Kernel, buffers: Sequence[Buffer], template: Sequence[TemplateArgument], body: str) -> str:
+def _definition(
+    function: str, kernel: Kernel, buffers: Sequence[Buffer], template: Sequence[TemplateArgument], body: str
+) -> str:
     named = words(kernel.body)
     arguments = [buffer.declaration for buffer in buffers]
     arguments += [f"{p.dtype} {p.name} [[{p.attribute}]]" for p in kernel.parameters]
@@ -327,7 +328,7 @@ def _definition(kernel: Kernel, buffers: Sequence[Buffer], template: Sequence[Te
     parameters = ", ".join(f"{each.kind} {each.name}" for each in template)
     head = f"template <{parameters}>\n" if template else ""
     listed = ",\n    ".join(arguments)
-    return f"{head}[[kernel]] void {_NAME}(\n    {listed}) {{\n{body}}}\n"
+    return f"{head}[[kernel]] void {function}(\n    {listed}) {{\n{body}}}\n"
 
 
 def _instantiation(function: str, template: Sequence[TemplateArgument]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from porter.core import dtypes
+from porter.languages.identifiers import rename_identifiers
 from porter.loops.expressions import ReductionKind
 from porter.metal.codegen.canonicalize import TYPE as MOMENTS
 from porter.metal.codegen.elements import COMBINED
@@ -28,8 +29,8 @@ _PARTS = "4"  # numbers of which a float3 has the size
 
 def write_helper(threadgroup_reductions: bool) -> str:
     """What host files need to choose the threads of rows, once; without functions of threadgroups, for simdgroups."""
-    text = read_helper("share_rows.mm").replace("LEAST", str(LEAST_ELEMENTS))
-    return text.replace("GROUP", "256" if threadgroup_reductions else "32")
+    numbers = {"LEAST": str(LEAST_ELEMENTS), "GROUP": "256" if threadgroup_reductions else "32"}
+    return rename_identifiers(read_helper("share_rows.mm"), numbers)
 
 
 @dataclass(frozen=True)

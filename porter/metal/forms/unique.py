@@ -45,7 +45,10 @@ _DECLARED = (
     "group_ends", "starts", "marksPSO", "endsPSO", "ranksPSO", "PSO",
 )  # fmt: skip
 _NUMBERS = tuple(f"Tensor $name = at::empty({{1}}, {type_} $$options);" for type_ in ("ScalarType::Int", "kInt"))
-_KERNELS = read_kernels("unique", MOST_THREADS=MOST_THREADS)
+_KERNELS = {
+    is_sorted: read_kernels("unique", MOST_THREADS=MOST_THREADS, PLACE="places[slice]" if is_sorted else "slice")
+    for is_sorted in (True, False)
+}
 _PLACES = "constant long* places"
 
 
@@ -95,15 +98,15 @@ class Unique(Form):
         elements = list_elements(self.source, instances)
         order = self.order_elements()
         sorting = [order.write_kernels(f"{name}_sorted", instances, style)] if self.is_sorted else []
-        arguments, lines = _KERNELS["ranks"]
-        place = "places[slice]" if self.is_sorted else "slice"
+        read = _KERNELS[self.is_sorted]
+        arguments, lines = read["ranks"]
         passed = [each for each in arguments if self.is_sorted or each != _PLACES]
         texts = [
             *(kernels.source for kernels in sorting),
-            write_kernel(f"{name}_marks", elements, *_KERNELS["marks"], style),
-            write_plain(f"{name}_ends", *_KERNELS["ends"]),
-            write_plain(f"{name}_ranks", passed, [line.replace("PLACE", place) for line in lines]),
-            write_kernel(name, elements, *_KERNELS["take"], style),
+            write_kernel(f"{name}_marks", elements, *read["marks"], style),
+            write_plain(f"{name}_ends", *read["ends"]),
+            write_plain(f"{name}_ranks", passed, lines),
+            write_kernel(name, elements, *read["take"], style),
         ]
         helpers = (*(helper for kernels in sorting for helper in kernels.helpers), SCAN)
         endings = (*(f"_sorted{ending}" for kernels in sorting for ending in kernels.endings), "_marks", "")
