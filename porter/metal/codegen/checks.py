@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 
 from porter.core import dtypes
-from porter.core.dtypes import LONG, DType, Kind
+from porter.core.dtypes import BY_METAL, LONG, DType, Kind
 from porter.languages.patterns import has_code
 from porter.loops.host_values import Given, HostValue
 from porter.loops.optional import find_flag_of, list_readers
@@ -26,6 +26,7 @@ from porter.mpsgraph.conditions import Flag
 _ALL_OTHERS = {each for each in dtypes.ALL if each.kind is Kind.INTEGRAL and each != LONG}
 _ALL_FLOATING = {each for each in dtypes.ALL if each.kind is Kind.FLOATING}
 _SAME_TYPES = ("checkSameType(", "checkAllSameType(")
+ElementType = DType | str  # a type, or the tensor that has it, as what a member of it is called on
 
 
 def write_type_checks(
@@ -42,15 +43,15 @@ def write_type_checks(
     None is needed of a tensor that is `converted`, that the function compares, or that is given the other's type.
     """
     for tensor in list_converted(program, kernels):
-        if not _compares(names.code, names.variable(tensor), _name_conversion(program, tensor, names)):
+        if not _compares(names.code, names.variable(tensor), _find_conversion(program, tensor, names)):
             yield Line(_check_converted(names, tensor, program.conversions[tensor], find_flag(tensor)))
     if names.code.has(*_SAME_TYPES):
         return
-    common = {f"{names.member(each)}scalar_type()" for each in names.common}
+    common = {names.member(each) for each in names.common}
     for expected, tensors in _group(program, kernels, names, converted).items():
         unchecked = [each for each in tensors if not _compares(names.code, names.variable(each), expected)]
         unchecked = [each for each in unchecked if expected not in common or each not in names.common]
-        own = f"{names.member(program.key)}scalar_type()"
+        own = names.member(program.key)
         alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
         for each in alone:
             flag = find_flag(each) if expected != own else ""
@@ -77,13 +78,12 @@ def _list_spelled(others: Collection[DType]) -> tuple[str, ...]:
 
 def write_conversion_of(program: SymbolicProgram, tensor: str, names: Names) -> str:
     """The call that converts a tensor to the type that kernels read it as."""
-    return f"to({_name_conversion(program, tensor, names).replace('ScalarType::', 'k')})"
+    return f"to({_spell(_find_conversion(program, tensor, names), short=True)})"
 
 
-def _name_conversion(program: SymbolicProgram, tensor: str, names: Names) -> str:
+def _find_conversion(program: SymbolicProgram, tensor: str, names: Names) -> ElementType:
     """The type that a tensor is converted to."""
-    is_of_key = _are_floating(program.conversions[tensor])
-    return f"{names.member(program.key)}scalar_type()" if is_of_key else _name_type(LONG.metal)
+    return names.member(program.key) if _are_floating(program.conversions[tensor]) else LONG
 
 
 def _are_floating(others: Collection[DType]) -> bool:
@@ -110,23 +110,23 @@ def write_agreement(given: str, made: str, code: KeptCode) -> Iterator[str]:
 
     None is needed if the code has it, or makes that tensor of the operand's type.
     """
-    expected = f"{made}.scalar_type()"
+    expected = f"{made}."
     options = [f"{given}.{member}()" for member in ("scalar_type", "options")]
     is_made = any(has_code(place["value"], *options) for place in code.find(f"{made} = $$value;"))
     if not is_made and not code.has(*_SAME_TYPES) and not _compares(code, given, expected):
         yield _check(given, given, expected)
 
 
-def _check(given: str, what: str, expected: str, unless: str = "") -> str:
-    words = f'"Expected {what} to have dtype ", {expected}, ", but got ", {given}.scalar_type()'
-    return f"TORCH_CHECK({unless}{given}.scalar_type() == {expected}, {words});"
+def _check(given: str, what: str, expected: ElementType, unless: str = "") -> str:
+    words = f'"Expected {what} to have dtype ", {_spell(expected)}, ", but got ", {given}.scalar_type()'
+    return f"TORCH_CHECK({unless}{given}.scalar_type() == {_spell(expected)}, {words});"
 
 
 def _group(
     program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names, converted: str
-) -> dict[str, list[str]]:
-    """The tensors that have to be of a type, by the expression of it."""
-    found: dict[str, list[str]] = {}
+) -> dict[ElementType, list[str]]:
+    """The tensors that have to be of a type."""
+    found: dict[ElementType, list[str]] = {}
     others = (converted, *list_converted(program, kernels))
     for kernel in kernels:
         chosen = {each.name: each.tensor for each in kernel.elements.parameters}
@@ -135,23 +135,21 @@ def _group(
             if not isinstance(role, ArgumentBuffer) or role.name in (*others, *chosen.values()):
                 continue
             key = chosen.get(spelled)
-            expected = f"{names.member(key)}scalar_type()" if key else _name_type(spelled)
-            tensors = found.setdefault(expected, [])
+            tensors = found.setdefault(names.member(key) if key else BY_METAL[spelled], [])
             if role.name not in tensors:
                 tensors.append(role.name)
     return found
 
 
-def _name_type(metal: str) -> str:
-    [dtype] = (each for each in dtypes.ALL if each.metal == metal)
-    return f"ScalarType::{dtype.aten}"
+def _spell(type_: ElementType, short: bool = False) -> str:
+    if isinstance(type_, DType):
+        return f"{'k' if short else 'ScalarType::'}{type_.aten}"
+    return f"{type_}scalar_type()"
 
 
-def _compares(code: KeptCode, variable: str, expected: str) -> bool:
+def _compares(code: KeptCode, variable: str, expected: ElementType) -> bool:
     """Whether a function compares the type of a variable with the one that is expected."""
-    others = [expected.replace("scalar_type", member) for member in ("scalar_type", "dtype")]
-    if expected.startswith("ScalarType::"):
-        others = [expected, expected.replace("ScalarType::", "k")]
+    others = [_spell(expected), _spell(expected, short=True) if isinstance(expected, DType) else f"{expected}dtype()"]
     both = [(f"{variable}.{member}()", other) for member in ("scalar_type", "dtype") for other in others]
     return code.has(*(f"{a} == {b}" for pair in both for a, b in (pair, pair[::-1])))
 
