@@ -77,9 +77,12 @@ class Elements:
 
     def widen(self, parameter: str) -> str:
         """The type that elements of a parameter's are combined in."""
+        return f"{COMBINED if self.has_bool(parameter) else 'c10::metal::opmath_t'}<{parameter}>"
+
+    def has_bool(self, parameter: str) -> bool:
+        """Whether elements of a parameter's type may be bools."""
         at = [each.name for each in self.parameters].index(parameter)
-        has_bool = any(each[at].kind is Kind.BOOL for each in self.instances)
-        return f"{COMBINED if has_bool else 'c10::metal::opmath_t'}<{parameter}>"
+        return any(instance[at].kind is Kind.BOOL for instance in self.instances)
 
 
 def read_elements(

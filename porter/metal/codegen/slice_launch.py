@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from porter.core import dtypes
+from porter.core.dtypes import BY_METAL
 from porter.languages.identifiers import rename_identifiers
 from porter.loops.expressions import ReductionKind
 from porter.metal.codegen.canonicalize import TYPE as MOMENTS
-from porter.metal.codegen.elements import COMBINED
 from porter.metal.codegen.host_code import Block, Encode, Line, call_helper, declare
 from porter.metal.codegen.kernel import NativeKernel
 from porter.metal.codegen.schedule import SIMD_LANES
@@ -88,23 +87,23 @@ def write_threads(sliced: SlicedRows) -> Iterator[Line]:
     yield call_helper(sliced.threads, "share_rows", *filter(None, arguments))
     slices = f"{sliced.threads}.slices"
     for name, partial in zip(sliced.partials, sliced.kernel.partials, strict=True):
-        options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced.types)})"
+        options = f"{sliced.spare}.options().dtype({_find_type(partial.type, sliced)})"
         sizes = [slices] if sliced.rows == "1" else [sliced.rows, slices]
         sizes += [_PARTS] if partial.moments else []
         yield declare(name, f"{slices} > 1 ? at::empty({{{', '.join(sizes)}}}, {options}) : {sliced.spare}")
 
 
-def _find_type(metal: str, types: Mapping[str, str]) -> str:
+def _find_type(metal: str, sliced: SlicedRows) -> str:
     """The element type of a tensor that a kernel has as elements of a Metal type."""
     if metal == MOMENTS:
         return "kFloat"
-    known = next((each for each in dtypes.ALL if each.metal == metal), None)
-    if known:
-        return f"k{known.aten}"
-    spelled, _, parameter = metal.removesuffix(">").partition("<")
-    given = f"{types[parameter]}.scalar_type()"
+    if metal in BY_METAL:
+        return f"k{BY_METAL[metal].aten}"
+    elements = sliced.kernel.elements
+    [parameter] = (each.name for each in elements.parameters if elements.widen(each.name) == metal)
+    given = f"{sliced.types[parameter]}.scalar_type()"
     accumulated = f"at::toAccumulateType({given}, kMPS)"
-    return f"{given} == kBool ? kInt : {accumulated}" if spelled == COMBINED else accumulated
+    return f"{given} == kBool ? kInt : {accumulated}" if elements.has_bool(parameter) else accumulated
 
 
 def write_dispatch(sliced: SlicedRows, pso: str) -> str:
