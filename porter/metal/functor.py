@@ -194,13 +194,13 @@ def _write_head(constraint: str, result: str, style: FunctorStyle, names: str) -
 
 
 _TRAITS = {
-    frozenset({Kind.FLOATING}): "is_floating_point_v<T>",
-    frozenset({Kind.INTEGRAL}): "is_integral_v<T>",
-    frozenset({Kind.INTEGRAL, Kind.BOOL}): "is_integral_v<T>",
+    frozenset({Kind.FLOATING}): "is_{scalar}floating_point_v<T>",
+    frozenset({Kind.INTEGRAL}): "is_{scalar}integral_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.BOOL}): "is_{scalar}integral_v<T>",
     frozenset({Kind.COMPLEX}): "is_complex_v<T>",
-    frozenset({Kind.FLOATING, Kind.COMPLEX}): "!is_integral_v<T>",
-    frozenset({Kind.INTEGRAL, Kind.COMPLEX}): "!is_floating_point_v<T>",
-    frozenset({Kind.INTEGRAL, Kind.BOOL, Kind.COMPLEX}): "!is_floating_point_v<T>",
+    frozenset({Kind.FLOATING, Kind.COMPLEX}): "!is_{scalar}integral_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.COMPLEX}): "!is_{scalar}floating_point_v<T>",
+    frozenset({Kind.INTEGRAL, Kind.BOOL, Kind.COMPLEX}): "!is_{scalar}floating_point_v<T>",
     frozenset(REAL): "!is_complex_v<T>",
     frozenset({Kind.FLOATING, Kind.INTEGRAL}): "!is_complex_v<T>",
 }
@@ -211,16 +211,10 @@ def _constraint(kinds: Sequence[Kind], served: set[Kind], style: FunctorStyle) -
     others = served - set(kinds) - {Kind.BOOL}
     if not others:
         return ""
-    trait = _TRAITS.get(frozenset(kinds)) or _any_of(kinds)
-    if Kind.COMPLEX in served and style.scalar_traits:
-        return trait.replace("is_floating", "is_scalar_floating").replace("is_integral", "is_scalar_integral")
-    return trait
-
-
-def _any_of(kinds: Sequence[Kind]) -> str:
-    """Returns a combined trait for kinds without a common one. The trait of integers includes bool."""
-    single = [_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL]
-    return " || ".join(single)
+    # The trait of integers includes bool.
+    single = (_TRAITS[frozenset({kind})] for kind in kinds if kind is not Kind.BOOL)
+    trait = _TRAITS.get(frozenset(kinds)) or " || ".join(single)
+    return trait.format(scalar="scalar_" if Kind.COMPLEX in served and style.scalar_traits else "")
 
 
 @dataclass(frozen=True)

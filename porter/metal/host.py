@@ -160,8 +160,8 @@ class HostStyle:
         usual = f"{stub}{self.suffix}"
         return usual if usual not in self.used else f"{stub}_metal{self.suffix}"
 
-    def registration(self, stub: str) -> str:
-        return f"REGISTER_DISPATCH({stub}_stub, {self.ampersand}{self.namespace}{self.function(stub)}){self.semicolon}"
+    def registration(self, name: str, stub: str) -> str:
+        return f"REGISTER_DISPATCH({stub}, {self.ampersand}{self.namespace}{self.function(name)}){self.semicolon}"
 
 
 def list_kernels(text: str) -> frozenset[str]:

@@ -380,7 +380,7 @@ def _host_edits(
     for block in (*_define_launchers(launch, text), define_split(text) if split else "", function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)
-    registration = style.registration(name).replace(f"{name}_stub", stub.name, 1)
+    registration = style.registration(name, stub.name)
     yield Edit(file, at, at, registration + "\n" if has_registrations(text) else f"\n{registration}\n\n")
 
 

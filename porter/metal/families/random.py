@@ -77,7 +77,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
             lambda fork: (Edit(path, 0, 0, text) for path, text in created if not fork.exists(path)),
             lambda fork: _edit_kernels(fork, source, lines),
             lambda fork: insert_includes(_HOST, fork.read(_HOST), tuple(sorted({*_HEADERS, stub.header}))),
-            lambda fork: _edit_host(fork, body, host.registration(name)),
+            lambda fork: _edit_host(fork, body, host.registration(name, stub.name)),
         ),
     )
     return (kernel,)
@@ -92,10 +92,8 @@ def write_launcher(header: str) -> str:
 
 def write_functor(name: str, row: Distribution) -> str:
     """Returns the functor of a row, not yet formatted."""
-    given = "float p" if row.operand else f"constant {row.param}* params"
-    unused = "" if row.params or row.operand else "/*params*/"
-    given = given.replace("params", unused) if unused else given
-    operation = f"inline {row.result} operator()(const uint4 words, {given}) {{\nreturn {row.value};\n}}"
+    parameter = "float p" if row.operand else f"constant {row.param}* {'params' if row.params else '/*params*/'}"
+    operation = f"inline {row.result} operator()(const uint4 words, {parameter}) {{\nreturn {row.value};\n}}"
     return f"struct {name}_functor {{\ntemplate <typename T>\n{operation}\n}};\n"
 
 

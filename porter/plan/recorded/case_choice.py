@@ -165,7 +165,9 @@ def _write_comparison(compared: Compared, is_met: bool, names: Names) -> str:
 
 def _compare(value: str, compared: Compared, is_met: bool) -> str:
     """Whether a number in C++ compares as it is to, or does not; NaN is not less and not greater."""
-    number = str(compared.value).replace("inf", _INFINITY)
+    number = str(compared.value)
+    if compared.value in (math.inf, -math.inf):
+        number = f"{'-' if compared.value == -math.inf else ''}{_INFINITY}"
     if is_met or compared.sign == "==":
         return f"{value} {compared.sign if is_met else '!='} {number}"
     return f"!({value} {compared.sign} {number})"
