@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +10,6 @@ from porter.core.errors import explained
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, ReductionKind, find_reductions, intern
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import Named
-from porter.metal.expression import parenthesize
 from porter.mpsgraph.operations import by_op
 
 # How an element is better than the extreme one, and the reduction to that.
@@ -185,11 +183,6 @@ def write_nan(text: str, spelling: Spelling, holds: bool = True) -> str:
     return f"{'' if holds else '!'}isnan({text})"
 
 
-def is_plain(text: str) -> bool:
-    """Whether an operand of a condition needs no parentheses."""
-    return not re.search(r"\?|&&|<(?![^<>]*>)|==", text)
-
-
 def flatten_sum(terms: Sequence[Expr]) -> list[Expr]:
     """The terms of nested sums."""
     return [each for term in terms for each in (flatten_sum(term.args) if term.op is Op.SUM else [term])]
@@ -234,12 +227,6 @@ def find_form_of(expr: Expr, has_complex: bool) -> str:
     """The form of an operation in a kernel that may have complex numbers: a constant scales both parts."""
     scales = expr.attribute in _SCALES and any(arg.op is Op.NUMBER for arg in expr.args)
     return find_form(str(expr.attribute), has_complex and not scales)
-
-
-def fill_form(form: str, args: Sequence[str]) -> str:
-    """A form with its operands, in parentheses where an operator needs them."""
-    is_infix = re.search(r"\} [^ ,]+ |^[-~!]|\} [^ ,]+$", form) is not None
-    return form.format(*(parenthesize(arg) if is_infix else arg for arg in args))
 
 
 def list_operands(expr: Expr) -> list[Expr]:

@@ -9,24 +9,21 @@ from functools import partial
 from itertools import groupby
 from math import prod
 
-from porter.core.dtypes import BOOL, FLOAT, LONG
-from porter.languages.identifiers import is_whole
+from porter.core.dtypes import BOOL, FLOAT, LONG, Kind
 from porter.loops.expressions import Buffer, Expr, Loop, Op, ReductionKind, find_reductions, walk
 from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
-from porter.metal.expression import is_product, is_term, literal, parenthesize
+from porter.metal.expression import Binding, Printed, fill_form, print_number, write_point
 from porter.metal.loop_spelling import (
     COMPARED,
     VALUES_OF,
     Spelling,
     copies,
     drop_conversion,
-    fill_form,
     find_form_of,
     find_indexed,
     find_value,
     flatten_sum,
-    is_plain,
     is_shared,
     list_operands,
     list_uses,
@@ -53,9 +50,9 @@ class ExpressionWriter:
     copied: str = ""  # the type of the elements that are moved
     bound: dict[Expr, str] = field(default_factory=dict)
 
-    def text(self, expr: Expr) -> str:
+    def text(self, expr: Expr) -> Printed:
         if expr in self.bound:
-            return self.bound[expr]
+            return Printed(self.bound[expr])
         if self.is_copy and expr.op is Op.CALL:
             # A value that an index is computed from, where elements are moved
             copied, self.is_copy, self.copied = self.copied, False, ""
@@ -63,47 +60,57 @@ class ExpressionWriter:
             self.is_copy, self.copied = True, copied
             return text
         if isinstance(expr.attribute, Loop):
-            return self.spelling.loop(expr.attribute)
+            return Printed(self.spelling.loop(expr.attribute))
         if expr.op is Op.LOAD:
-            return self._read(expr)
+            return Printed(self._read(expr))
         if expr.op is Op.SUM:
             return self.write_sum(expr.args)
-        args = [self.text(arg) for arg in list_operands(expr)]
+        operands = list_operands(expr)
+        args = [self.text(arg) for arg in operands]
         if expr.op is Op.PRODUCT:
-            by = parenthesize(args[1]) if not args[1].startswith("-") else args[1]
-            index = args[0] if is_product(args[0]) else parenthesize(args[0])
-            return f"-{parenthesize(args[0])}" if by == "-1" else f"{index} * {by}"
+            if operands[1].attribute == -1:
+                return Printed(f"-{args[0].operand}", Binding.MINUS)
+            by = args[1] if args[1].binding is Binding.MINUS else args[1].operand
+            return Printed(f"{args[0].within(Binding.PRODUCT)} * {by}", Binding.PRODUCT)
         if expr.op in (Op.QUOTIENT, Op.REMAINDER):
-            return self._divide(expr, args[0], parenthesize(args[1]))
+            return Printed(self._divide(expr, args[0].operand, args[1].operand), Binding.QUOTIENT)
         if expr.op in _CONDITIONS:
-            return _CONDITIONS[expr.op].join(arg if is_plain(arg) else f"({arg})" for arg in args)
+            return Printed(_CONDITIONS[expr.op].join(arg.within(Binding.SUM) for arg in args), Binding.CONDITION)
         if expr.op in _FUNCTIONS:
-            typed = [f"{self.spelling.index}({arg})" if is_whole(arg) else arg for arg in args]
-            return f"{_FUNCTIONS[expr.op]}({', '.join(typed)})"
+            whole = [part.op is Op.INTEGER and not isinstance(part.attribute, Named) for part in operands]
+            typed = [
+                f"{self.spelling.index}({arg})" if is_whole else arg.text
+                for arg, is_whole in zip(args, whole, strict=True)
+            ]
+            return Printed(f"{_FUNCTIONS[expr.op]}({', '.join(typed)})")
         return self._value_text(expr, args)
 
-    def _value_text(self, expr: Expr, args: Sequence[str]) -> str:
+    def _value_text(self, expr: Expr, args: Sequence[Printed]) -> Printed:
         match expr.op:
+            case Op.INTEGER if isinstance(expr.attribute, Named):
+                return Printed(expr.attribute.name)
             case Op.INTEGER:
-                return expr.attribute.name if isinstance(expr.attribute, Named) else str(expr.integer)
+                assert isinstance(expr.attribute, int)
+                return print_number(expr.attribute, Kind.INTEGRAL)
             case Op.NUMBER:
                 return self._number(expr)
             case Op.CALL:
                 return fill_form(find_form_of(expr, self.spelling.has_complex), args)
             case Op.CAST if expr.args[0].op is Op.LOAD and expr.args[0] not in self.bound and not self.is_copy:
                 assert expr.dtype is not None
-                return f"{self.converter(self.spelling.value(expr.dtype))}({self.load(expr.args[0])})"
+                return Printed(f"{self.converter(self.spelling.value(expr.dtype))}({self.load(expr.args[0])})")
             case Op.CAST | Op.INDEX_VALUE:
-                return f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})"
+                return Printed(f"static_cast<{self.spelling.value(expr.dtype) if expr.dtype else 'int'}>({args[0]})")
             case Op.READ_INDEX:
-                return f"static_cast<{self.spelling.index}>({args[0]})"
+                return Printed(f"static_cast<{self.spelling.index}>({args[0]})")
             case Op.SELECT:
-                return f"{parenthesize(args[0])} ? {parenthesize(args[1])} : {parenthesize(args[2])}"
+                condition, yes, no = (arg.operand for arg in args)
+                return Printed(f"{condition} ? {yes} : {no}", Binding.CONDITION)
         raise AssertionError(expr.op)
 
     def load(self, expr: Expr) -> str:
         assert isinstance(expr.attribute, Buffer)
-        place = self.spelling.place(expr.attribute, self.text(expr.args[0]))
+        place = self.spelling.place(expr.attribute, self.text(expr.args[0]).text)
         return f"{self.spelling.buffers[expr.attribute]}[{place}]"
 
     def _read(self, expr: Expr) -> str:
@@ -114,41 +121,39 @@ class ExpressionWriter:
             return self.load(expr)
         return f"{self.converter(value)}({self.load(expr)})"
 
-    def write_sum(self, terms: Sequence[Expr]) -> str:
-        made = ""
-        for term in flatten_sum(terms):
-            text = self.text(term)
-            text = text if is_term(text) else parenthesize(text)
-            is_negative = text.startswith("-")
-            made += (f" - {text[1:]}" if is_negative else f" + {text}") if made else text
-        return made
+    def write_sum(self, terms: Sequence[Expr]) -> Printed:
+        first, *others = [self.text(term) for term in flatten_sum(terms)]
+        made = first.within(Binding.MINUS)
+        for term in others:
+            made += f" - {term.text[1:]}" if term.binding is Binding.MINUS else f" + {term.within(Binding.MINUS)}"
+        return Printed(made, Binding.SUM) if others else first
 
     def _divide(self, expr: Expr, index: str, by: str) -> str:
         """C++ divides toward zero, indices are divided down."""
-        index = parenthesize(index)
         if expr.args[0].bounds is not None and expr.args[0].bounds[0] >= 0:
             return f"{index} {'/' if expr.op is Op.QUOTIENT else '%'} {by}"
         remainder = f"({index} % {by} + {by}) % {by}"
         return remainder if expr.op is Op.REMAINDER else f"({index} - {remainder}) / {by}"
 
-    def _number(self, expr: Expr) -> str:
+    def _number(self, expr: Expr) -> Printed:
         assert expr.dtype is not None
         written = self.copied or self.spelling.value(expr.dtype)
         if isinstance(expr.attribute, Named):
             if isinstance(expr.attribute.example, bool) or expr.attribute in self.spelling.scalars:
-                return expr.attribute.name
+                return Printed(expr.attribute.name)
             number, is_real = expr.attribute, self.spelling.has_complex and expr.dtype == FLOAT
             is_float = isinstance(number.example, float) and (is_real or written == FLOAT.metal)
-            return number.name if is_float else f"static_cast<{'float' if is_real else written}>({number.name})"
+            converted = f"static_cast<{'float' if is_real else written}>({number.name})"
+            return Printed(number.name if is_float else converted)
         assert isinstance(expr.attribute, (bool, int, float))
         if self.copied and expr.attribute == 0:
-            return f"{self.copied}(0)"
-        text = literal(expr.attribute, expr.dtype.kind)
+            return Printed(f"{self.copied}(0)")
+        printed = print_number(expr.attribute, expr.dtype.kind)
         if self.copied and self.spelling.has_complex:
-            return f"{self.spelling.cast}<{self.copied}>({text})"
+            return Printed(f"{self.spelling.cast}<{self.copied}>({printed})")
         if written in (FLOAT.metal, BOOL.metal):
-            return text if not is_whole(text) else f"{text}.0f"
-        return f"{written}({text})"
+            return write_point(printed)
+        return Printed(f"{written}({printed})")
 
     def converter(self, type_: str) -> str:
         """What converts to a type of the template."""
@@ -264,7 +269,7 @@ class NestWriter(ExpressionWriter):
         for i, loop in enumerate(loops):
             inner = loops[i + 1 :]
             by = self.product(inner)
-            text = index if not inner else f"{index} / {parenthesize(by)}"
+            text = index if not inner else f"{index} / {f'({by})' if ' ' in by else by}"
             text = f"{text} % {write_size(loop)}" if i else text
             if text != self.spelling.loop(loop):
                 self.line(f"const {self.spelling.index} {self.spelling.loop(loop)} = {text};")
@@ -291,7 +296,7 @@ class NestWriter(ExpressionWriter):
         self.copied = element if self.is_copy else ""
         root = drop_conversion(store)
         self.bind_shared(root, store.place)
-        value = self.text(root)
+        value = self.text(root).text
         type_ = self._type(root)
         if not self.is_copy and type_ != element:
             value = f"{self.converter(element) if type_ == FLOAT.metal else f'static_cast<{element}>'}({value})"
@@ -299,7 +304,7 @@ class NestWriter(ExpressionWriter):
 
     def place_result(self, store: Store) -> str:
         """Where a store puts its value."""
-        place = self.spelling.stored(store.buffer, self.text(store.place))
+        place = self.spelling.stored(store.buffer, self.text(store.place).text)
         return f"{self.spelling.buffers[store.buffer]}[{place}]"
 
     def _type(self, value: Expr) -> str:
@@ -381,11 +386,11 @@ class NestWriter(ExpressionWriter):
             element = element.args[0]
         assert expr.dtype is not None
         if not isinstance(element.attribute, Buffer) or element in self.bound:
-            return self.text(expr.args[0])
+            return self.text(expr.args[0]).text
         if expr.reduction.kind in _TRUTHS:
             return f"::metal::any({self.load(element)} != {self.spelling.elements[element.attribute]}(0))"
         if type_ == self.spelling.value(expr.dtype):
-            return self.text(expr.args[0])
+            return self.text(expr.args[0]).text
         return f"{self.converter(type_)}({self.load(element)})"
 
     def write_extreme(self, expr: Expr) -> None:
@@ -403,7 +408,7 @@ class NestWriter(ExpressionWriter):
             self.bind_shared(*expr.args)
             if value not in self.bound:
                 self._bind(value)
-            text, place = self.text(value), self.text(strip_index(expr.args[1]))
+            text, place = self.text(value).text, self.text(strip_index(expr.args[1]))
             tests = [f"{text} {COMPARED[kind]} {extreme}", f"{name} == {none}"]
             if may_be_nan(value.dtype, self.spelling):
                 is_nan, is_number = write_nan(text, self.spelling), write_nan(extreme, self.spelling, holds=False)
@@ -454,16 +459,16 @@ class NestWriter(ExpressionWriter):
     def _write_turn(self, expr: Expr, name: str, extreme: str) -> None:
         kind = expr.reduction.kind
         self.bind_shared(*expr.args)
-        texts = [self.text(arg) for arg in expr.args]
+        first, *others = (self.text(arg) for arg in expr.args)
         if kind in COMPARED:
-            better = is_first = f"{parenthesize(texts[0])} {COMPARED[kind]} {extreme}"
+            better = is_first = f"{first.operand} {COMPARED[kind]} {extreme}"
             if may_be_nan(expr.args[0].dtype, self.spelling):
-                is_nan, is_number = write_nan(texts[0], self.spelling), write_nan(extreme, self.spelling, holds=False)
+                is_nan, is_number = write_nan(first.text, self.spelling), write_nan(extreme, self.spelling, holds=False)
                 is_first = f"({is_number} && ({is_nan} || {better}))"
             is_first = f"!{extreme}_found || {is_first}"
-            self.line(f"if ({is_first}) {{ {extreme} = {texts[0]}; {name} = {texts[1]}; {extreme}_found = true; }}")
+            self.line(f"if ({is_first}) {{ {extreme} = {first}; {name} = {others[0]}; {extreme}_found = true; }}")
         elif kind is ReductionKind.LAST:
-            self.line(f"if ({texts[0]}) {{ {name} = {texts[1]}; }}")
+            self.line(f"if ({first}) {{ {name} = {others[0]}; }}")
         else:
             addend = self.write_addend(expr, self.spelling.value(expr.dtype or FLOAT))
             self.line(write_turn(kind, name, addend, self.spelling))

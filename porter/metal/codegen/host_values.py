@@ -99,9 +99,16 @@ def list_results(variables: Mapping[str, str]) -> dict[int, str]:
     return {int(place): variable for place, variable in places if place.isdecimal()}
 
 
-def write_value(value: HostValue, names: Names) -> str:
-    """The value as C++, with variables for what they hold. Raises PTR371 and PTR372."""
-    return Printer(names).print(value)
+# A quotient of counts binds less than a product: it stands in brackets there, as it is rounded first.
+OPERAND, _UNARY, _PRODUCT, _QUOTIENT, _SUM, _EQUAL, _AND, _OR, ANY = 9, 8, 7, 6, 5, 3, 2, 1, 0
+
+
+def write_value(value: HostValue, names: Names, level: int = ANY) -> str:
+    """The value as C++, with variables for what they hold, in brackets as `Printer.print` has them.
+
+    Raises PTR371 and PTR372.
+    """
+    return Printer(names).print(value, level)
 
 
 # What a message says, with values that are printed within it.
@@ -121,8 +128,6 @@ def quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-# A quotient of counts binds less than a product: it stands in brackets there, as it is rounded first.
-_CALL, _UNARY, _PRODUCT, _QUOTIENT, _SUM, _EQUAL, _AND, _OR, _SELECT = 9, 8, 7, 6, 5, 3, 2, 1, 0
 _LEVELS = {
     "or": _OR, "and": _AND, "==": _EQUAL, "!=": _EQUAL, "<": 4, "<=": 4, ">": 4, ">=": 4,
     "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "quotient": _QUOTIENT, "%": _PRODUCT,
@@ -144,7 +149,7 @@ class Printer:
     held: Mapping[Node, str] = field(default_factory=dict)
     declared: dict[str, str] = field(default_factory=dict)
 
-    def print(self, node: Node, level: int = _SELECT) -> str:
+    def print(self, node: Node, level: int = ANY) -> str:
         """C++ for a value, in brackets if it binds less than `level`. Raises PTR371 and PTR372."""
         variable = self.held.get(node)
         if variable is not None:
@@ -182,22 +187,22 @@ class Printer:
             case Constant():
                 return _spell_constant(node)
             case str(name):
-                return self._variable(name), _CALL
+                return self._variable(name), OPERAND
             case CppName(name):
-                return name, _CALL
+                return name, OPERAND
             case Scalar(name, default):
-                return self._scalar(name, default), _CALL
+                return self._scalar(name, default), OPERAND
             case Element(name, index):
                 variable = self._variable(name)
                 at = str(index) if index >= 0 else f"{self._use(f'{variable}.size()')} - {-index}"
-                return f"{variable}[{at}]", _CALL
+                return f"{variable}[{at}]", OPERAND
             case Length(name):
-                return f"static_cast<int64_t>({self._use(f'{self._variable(name)}.size()')})", _CALL
+                return f"static_cast<int64_t>({self._use(f'{self._variable(name)}.size()')})", OPERAND
             case Given(tensor):
                 text = write_given(tensor, self.names) if self.names else f"{tensor}.defined()"
-                return text, _AND if " && " in text else _CALL
+                return text, _AND if " && " in text else OPERAND
             case WrappedDim(dim, tensor):
-                return f"maybe_wrap_dim({self.print(dim)}, {self.print(Rank(tensor))})", _CALL
+                return f"maybe_wrap_dim({self.print(dim)}, {self.print(Rank(tensor))})", OPERAND
             case SizesOver():
                 return self._over(node)
             case EndDim():
@@ -205,15 +210,15 @@ class Printer:
             case Apply():
                 return self._apply(node)
             case Select(condition, yes, no):
-                return f"{self.print(condition, _OR)} ? {self.print(yes, _OR)} : {self.print(no, _OR)}", _SELECT
+                return f"{self.print(condition, _OR)} ? {self.print(yes, _OR)} : {self.print(no, _OR)}", ANY
             case SameSizes(left, right):
                 return f"{self.print(left, _SUM)} == {self.print(right, _SUM)}", _EQUAL
             case Listed():
-                return f"IntArrayRef({self.listed(node)})", _CALL
+                return f"IntArrayRef({self.listed(node)})", OPERAND
             case Method(tensor, name, arguments):
-                return f"{self.print(tensor, _CALL)}.{name}({', '.join(map(self.listed, arguments))})", _CALL
+                return f"{self.print(tensor, OPERAND)}.{name}({', '.join(map(self.listed, arguments))})", OPERAND
             case Rank() | Size() | Property() | SizeProduct() | Sizes():
-                return self._ask(node), _CALL
+                return self._ask(node), OPERAND
 
     def _scalar(self, name: str, default: Number | None) -> str:
         """A scalar argument, or the variable that has its value, and where it is left out its default."""
@@ -230,8 +235,8 @@ class Printer:
             return self.names.member(tensor)
         if not isinstance(tensor, str) and tensor not in self.held:
             copies = (node for node in self.held if is_tensor(node) and _without_copies(node) == tensor)
-            return f"{self.print(next(copies, tensor), _CALL)}."
-        return f"{self.print(tensor, _CALL)}."
+            return f"{self.print(next(copies, tensor), OPERAND)}."
+        return f"{self.print(tensor, OPERAND)}."
 
     def _ask(self, asked: Rank | Size | Property | SizeProduct | Sizes) -> str:
         """What a tensor says of itself."""
@@ -279,35 +284,35 @@ class Printer:
         numel = self._use(f"{member}numel()")
         if type_ == "int":
             size = self._size(value.tensor, dims)
-            return (f"{numel} / {size}", _QUOTIENT) if value.others else (size, _CALL)
+            return (f"{numel} / {size}", _QUOTIENT) if value.others else (size, OPERAND)
         if not type_.startswith("int[") or type_.endswith("?"):
             raise _unknown(value)
         product = "[&](int64_t size, int64_t dim) { return size * " + member + "size(dim); }"
         over = f"std::accumulate({dims}.begin(), {dims}.end(), int64_t(1), {product})"
         ways = f"1 : {numel} / {over}" if value.others else f"{numel} : {over}"
-        return f"{dims}.empty() ? {ways}", _SELECT
+        return f"{dims}.empty() ? {ways}", ANY
 
     def _apply(self, node: Apply) -> tuple[str, int]:
         function, arguments = node.function, node.arguments
         type_ = _TYPES[type_of(node, self.names.types if self.names else {})]
         if function in ("min", "max"):
-            return f"std::{function}<{type_}>({', '.join(map(self.print, arguments))})", _CALL
+            return f"std::{function}<{type_}>({', '.join(map(self.print, arguments))})", OPERAND
         if function == "ceil_div":
-            return f"at::ceil_div<int64_t>({', '.join(map(self.print, arguments))})", _CALL
+            return f"at::ceil_div<int64_t>({', '.join(map(self.print, arguments))})", OPERAND
         if function in ("neg", "not"):
             return f"{'-' if function == 'neg' else '!'}{self.print(arguments[0], _UNARY)}", _UNARY
         if function in ("float", "int"):
-            return f"static_cast<{type_}>({self.print(arguments[0])})", _CALL
+            return f"static_cast<{type_}>({self.print(arguments[0])})", OPERAND
         if function in _ROUNDED:
-            return f"static_cast<int64_t>(std::{function}({self._double(arguments[0])}))", _CALL
+            return f"static_cast<int64_t>(std::{function}({self._double(arguments[0])}))", OPERAND
         if function == "pow":
             power = f"std::pow({', '.join(map(self._double, arguments))})"
-            return (f"static_cast<int64_t>({power})" if type_ == "int64_t" else power), _CALL
+            return (f"static_cast<int64_t>({power})" if type_ == "int64_t" else power), OPERAND
         if function not in _LEVELS:
             passed = self.print(arguments[0]) if function == "abs" else self._double(arguments[0])
-            return f"std::{function}({passed})", _CALL
+            return f"std::{function}({passed})", OPERAND
         if function in ("//", "%") and not all(map(is_never_negative, arguments)):
-            return _rounded_down(function, *map(self.print, arguments)), _CALL
+            return _rounded_down(function, *map(self.print, arguments)), OPERAND
         left, right = arguments
         level = _LEVELS[function]
         if function in ("and", "or"):
@@ -355,11 +360,11 @@ def _without_copies(tensor: Node) -> Node:
 
 def _spell_constant(node: Constant) -> tuple[str, int]:
     if node.type == "bool":
-        return str(node.value).lower(), _CALL
+        return str(node.value).lower(), OPERAND
     if isinstance(node.value, float) and not math.isfinite(node.value):
         name = "quiet_NaN" if math.isnan(node.value) else "infinity"
         return f"{'-' if node.value < 0 else ''}std::numeric_limits<double>::{name}()", _UNARY
-    return repr(node.value), _CALL if node.value >= 0 else _UNARY
+    return repr(node.value), OPERAND if node.value >= 0 else _UNARY
 
 
 def write_given(tensor: str, names: Names) -> str:

@@ -15,7 +15,7 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.loops.host_values import Named
 from porter.metal.codegen.scan import put_loop
 from porter.metal.codegen.schedule import COUNT, MOST_ARRAYS, PLAIN, WIDTH, Schedule
-from porter.metal.expression import parenthesize
+from porter.metal.expression import Binding, Printed
 from porter.metal.loop_spelling import Spelling, drop_conversion, flatten_sum, is_shared
 from porter.metal.loop_text import NestWriter, Shared
 
@@ -226,13 +226,14 @@ class RowWriter(NestWriter):
     def _list_row_terms(self, terms: Sequence[Expr]) -> tuple[Expr, ...]:
         return tuple(each for each in terms if each.loops and each.loops <= self.rows)
 
-    def write_sum(self, terms: Sequence[Expr]) -> str:
+    def write_sum(self, terms: Sequence[Expr]) -> Printed:
         flat = flatten_sum(terms)
         of_row = self._list_row_terms(flat)
         if of_row not in self.starts:
             return super().write_sum(terms)
         rest = [each for each in flat if each not in of_row]
-        return f"{self.starts[of_row]} + {super().write_sum(rest)}" if rest else self.starts[of_row]
+        start = self.starts[of_row]
+        return Printed(f"{start} + {super().write_sum(rest)}", Binding.SUM) if rest else Printed(start)
 
     def write_shared(self, group: Sequence[Shared]) -> None:
         self.current = tuple(arg for each in group for arg in each.expr.args)
@@ -252,9 +253,9 @@ class RowWriter(NestWriter):
             part.attribute == "division" and part.args[1] is total for root in self.roots for part in walk(root)
         )
 
-    def text(self, expr: Expr) -> str:
+    def text(self, expr: Expr) -> Printed:
         if expr.attribute == "division" and expr.args[1] in self.inverses and expr not in self.bound:
-            return f"{parenthesize(self.text(expr.args[0]))} * {self.inverses[expr.args[1]]}"
+            return Printed(f"{self.text(expr.args[0]).operand} * {self.inverses[expr.args[1]]}", Binding.PRODUCT)
         return super().text(expr)
 
     def write_strided(self, loops: tuple[Loop, ...], write: Callable[[], None]) -> None:
@@ -311,8 +312,8 @@ class RowWriter(NestWriter):
         for load in (value for value in walk(*self.current, enters=_computes) if value in kept):
             assert isinstance(load.attribute, Buffer)
             space = "device" if self.storing and load.attribute == self.storing.buffer else "constant"
-            type_, place = f"neighbors<{self.spelling.elements[load.attribute]}, {WIDTH}>", self.text(load.args[0])
-            place = f"{self.spelling.buffers[load.attribute]} + {place}"
+            type_ = f"neighbors<{self.spelling.elements[load.attribute]}, {WIDTH}>"
+            place = f"{self.spelling.buffers[load.attribute]} + {self.text(load.args[0])}"
             text = f"*reinterpret_cast<{space} {type_}*>({place})"
             name = self.name("elements")
             self.line(f"const auto {name} = {f'{COUNT} > 1 ? {type_}() : {text}' if kept[load] else text};")
@@ -336,7 +337,7 @@ class RowWriter(NestWriter):
             is_old = same in self.computed and same not in needed
             if same not in self.kept.arrays or value in self.bound or is_old:
                 continue
-            array, text, name = _name_array(self.kept.arrays[same]), self.text(value), self.name("value")
+            array, text, name = _name_array(self.kept.arrays[same]), self.text(value).text, self.name("value")
             at = f"i * {WIDTH} + j" if self.is_wide else "i"
             text = f"{COUNT} > 1 ? {array}[{at}] : {text}" if same in needed else text
             self.line(f"const {self.value_type(value)} {name} = {text};")

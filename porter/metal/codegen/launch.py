@@ -25,7 +25,7 @@ from porter.metal.codegen.checks import (
 )
 from porter.metal.codegen.elements import ACCUMULATE_TYPE, write_typed
 from porter.metal.codegen.host_code import INDEX_TYPE, Block, Encode, Launch, Line, Node, declare, run_on_stream
-from porter.metal.codegen.host_values import Names, list_chosen, list_headers, write_fits, write_value
+from porter.metal.codegen.host_values import ANY, OPERAND, Names, list_chosen, list_headers, write_fits, write_value
 from porter.metal.codegen.kept_code import is_call
 from porter.metal.codegen.kernel import NativeKernel, name_temporary
 from porter.metal.codegen.reduced import (
@@ -49,7 +49,7 @@ from porter.metal.codegen.scan import write_scan_dispatch
 from porter.metal.codegen.schedule import ROW_HEADER, ROW_VARIABLES, Family, RowLaunch
 from porter.metal.codegen.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.codegen.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
-from porter.metal.expression import parenthesize
+from porter.metal.expression import Binding, Printed
 
 PROFILER = "ATen/mps/MPSProfiler.h"
 INDEX_MATH = "ATen/native/CanUse32BitIndexMath.h"
@@ -284,12 +284,12 @@ class _Writer:
             return text
         return number.name if self.names.is_free(number.name) else f"{number.name}_value"
 
-    def _value(self, value: HostValue) -> str:
+    def _value(self, value: HostValue, level: int = ANY) -> str:
         """A value as C++, with the function's own variables for what they have."""
         counts = list_reduced(self.program) if find_strided(self.program) else []
         variables = {**self.names.variables, REDUCED: REDUCED} if counts else self.names.variables
         names = replace(self.names, variables=variables, locals=self.locals)
-        return write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names)
+        return write_value(substitute(value, dict.fromkeys(counts, Scalar(REDUCED))), names, level)
 
     def threads(self, kernels: Sequence[NativeKernel], rows: Sequence[HostValue]) -> Iterator[Node]:
         """Variables for the threads of rows that slices are taken of."""
@@ -304,8 +304,7 @@ class _Writer:
         written = [each for each in kernel.buffers if isinstance(self.program.roles[each], ResultBuffer | Temporary)]
         adjacent = "kept.sizes[0] >= 32 && kept.strides[0] < reduced.strides[0]" if find_strided(self.program) else ""
         types = {each.name: self._typed(each.tensor) for each in kernel.elements.parameters}
-        length, result = self._multiply(kernel.length), self._buffer(written[0])
-        spare = f"({result})" if " ? " in result else result
+        length, spare = self._multiply(kernel.length), self._buffer(written[0]).operand
         prefix = "" if self.is_sliced_alone and self.names.is_free("threads") else self.prefixes[kernel.name]
         return SlicedRows(kernel, prefix, self._value(rows), length, adjacent, spare, types)
 
@@ -343,7 +342,7 @@ class _Writer:
         launch = RowLaunch(kernel.schedule, prefix, self._value(rows), length, inner)
         if kernel.alignment is None:
             return launch
-        offsets = (f"{parenthesize(self._buffer(each))}.storage_offset()" for each in kernel.buffers)
+        offsets = (f"{self._buffer(each).operand}.storage_offset()" for each in kernel.buffers)
         steps = (str(step) if isinstance(step, int) else self._number(step) for step in kernel.alignment.multiples)
         units = tuple(map(self._number, kernel.alignment.units))
         return replace(launch, units=units, multiples=tuple(dict.fromkeys((length, *steps, *offsets))))
@@ -355,7 +354,7 @@ class _Writer:
         guarded = " || ".join(flags) if all(each.guard for each in stores) else ""
         if not self._may_lack_rows(at):
             return guarded
-        has_rows = f"{parenthesize(self._value(self.program.nests[at].rows))} > 0"
+        has_rows = f"{self._value(self.program.nests[at].rows, OPERAND)} > 0"
         either = f"({guarded})" if len(flags) > 1 else guarded
         return f"{either} && {has_rows}" if guarded else has_rows
 
@@ -395,7 +394,7 @@ class _Writer:
         types = (f"scalarToMetalTypeString({self._typed(each.tensor)})" for each in kernel.elements.parameters)
         inputs = tuple(self._given(each) for each in self._read([kernel]))
         strides = list_passed(self.program)
-        arguments = [*map(self._buffer, kernel.buffers), *strides, *self._pass_numbers(kernel)]
+        arguments = [*(self._buffer(each).text for each in kernel.buffers), *strides, *self._pass_numbers(kernel)]
         sliced = self._slice(kernel, rows) if kernel.combination else None
         if sliced and kernel.combination:
             count = len(kernel.combination.buffers)
@@ -420,7 +419,7 @@ class _Writer:
         lines = tuple(map(Line, dispatch))
         yield Encode(kernel.name, names, pso, inputs, tuple(arguments), lines, is_first=at == 0)
         if sliced and kernel.combination:
-            written = [self._buffer(each) for each in kernel.combination.buffers]
+            written = [self._buffer(each).text for each in kernel.combination.buffers]
             yield write_combination(sliced, written, self._pass_numbers(kernel.combination))
 
     def rounds_groups(self, kernel: NativeKernel) -> bool:
@@ -451,19 +450,21 @@ class _Writer:
         texts = [self._number(each.number) if each.number else str(each.size) for each in loops]
         return " * ".join(texts)
 
-    def _buffer(self, buffer: Buffer) -> str:
+    def _buffer(self, buffer: Buffer) -> Printed:
         match self.program.roles[buffer]:
             case StridedArgument(name):
-                return self._tensor(name)
+                return Printed(self._tensor(name))
             case ArgumentBuffer(name):
-                return self._plain(name)
+                return Printed(self._plain(name))
             case ResultBuffer(index):
                 result = f"result{index}"
                 if self._may_differ(result):
-                    return self._plain(result)
+                    return Printed(self._plain(result))
                 flag, variable = self._flag(result), self._variable(result)
-                return f"{flag} ? {variable} : {self._spare()}" if flag else variable
-        return name_temporary(self.program, buffer)
+                if not flag:
+                    return Printed(variable)
+                return Printed(f"{flag} ? {variable} : {self._spare()}", Binding.CONDITION)
+        return Printed(name_temporary(self.program, buffer))
 
     def copy_back(self, kernels: Sequence[NativeKernel]) -> Iterator[Node]:
         for result in self._written(kernels):

@@ -15,6 +15,7 @@ from porter.loops.fusion import LoopNest, Shape, Store
 from porter.metal.codegen.canonicalize import TYPE as MOMENTS
 from porter.metal.codegen.canonicalize import Moments, write_addition, write_element, write_end, write_sharing
 from porter.metal.codegen.schedule import COUNT, ONE_DIM, PLAIN, Family, Schedule
+from porter.metal.expression import Printed
 from porter.metal.loop_spelling import (
     Spelling,
     find_value,
@@ -162,7 +163,7 @@ class SliceWriter(NestWriter):
         self.lines += [*(f"  {line}" for line in inner), "}"]
         return None
 
-    def text(self, expr: Expr) -> str:
+    def text(self, expr: Expr) -> Printed:
         self.is_index_used |= expr.attribute == self.turn
         return super().text(expr)
 
@@ -190,7 +191,7 @@ class SliceWriter(NestWriter):
             self.bind_shared(value)
             if value not in self.bound:
                 self._bind(value)
-            self.line(write_addition(name, write_element(self.text(value))))
+            self.line(write_addition(name, write_element(self.text(value).text)))
 
         self.write_strided(moments.total.reduction.loops, body)
         sharing = write_sharing(name, shared, LANE, WIDTH, f"{ROW_IN_GROUP} * {WIDTH}")
@@ -235,7 +236,7 @@ def _end_moments(writer: NestWriter, partials: Sequence[Partial]) -> None:
     """Moments as results have them, where all threads and slices are combined."""
     for each in partials:
         if each.moments:
-            writer.lines += write_end(each.name, writer.text(each.moments.mean.args[1]))
+            writer.lines += write_end(each.name, writer.text(each.moments.mean.args[1]).text)
 
 
 def find_slice(row: str, slice_: str) -> str:
