@@ -149,7 +149,7 @@ class Helpers:
             inner.aliases.update(dict.fromkeys(words, part_type(function, dtype)))
         inline = _find_single_expression(function)
         for parameter, argument in zip(function.parameters, arguments, strict=True):
-            kind = inner.type(parameter.type, found_start(function))
+            kind = inner.type(parameter.type, function.start)
             kind = "T" if kind == "float" and argument.type in ("T", OPMATH) else kind
             inner.names[parameter.name] = TypedText(_parenthesize(argument.text) if inline else parameter.name, kind)
         returns = inner.type(_read_return_type(function.returns), 0)
@@ -233,11 +233,6 @@ def _rank_overload(found: Definition, dtype: DType) -> int:
     if dtype.kind is Kind.COMPLEX:
         return 0 if "complex" in head else 1
     return 0 if found.templates and found.templates != ("",) else 1
-
-
-def found_start(function: cpp.Function) -> int:
-    """Returns the offset for messages about a function's signature."""
-    return function.start
 
 
 def _find_single_expression(function: cpp.Function) -> cpp.Expr | None:

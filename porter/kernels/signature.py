@@ -217,7 +217,7 @@ def define(
     body, header = _specialize(kernel, inputs)
     views = tensor_views(kernel)
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
-    before = helpers(_helper_words(kernel, body, header, views)) + textwrap.dedent(header).lstrip("\n")
+    before = helpers(_helper_words(body, header, views)) + textwrap.dedent(header).lstrip("\n")
     statements = _views(inputs, outputs, views) + textwrap.dedent(body).strip("\n").rstrip() + "\n"
     return Definition(before, _definition(function, kernel, buffers, template, statements), buffers)
 
@@ -233,7 +233,7 @@ def generate(
     body, header = _specialize(kernel, inputs)
     views = tensor_views(kernel)
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
-    before = _START + helpers(_helper_words(kernel, body, header, views)) + _numbered(f"{kernel.name} header", header)
+    before = _START + helpers(_helper_words(body, header, views)) + _numbered(f"{kernel.name} header", header)
     statements = _views(inputs, outputs, views) + _numbered(f"{kernel.name} body", body)
     unnamed = _definition(_UNNAMED, kernel, buffers, template, statements)
     types = "".join(f"_{re.sub(r'[^A-Za-z0-9]', '', each.value)}" for each in template)
@@ -278,7 +278,7 @@ def _specialize(kernel: Kernel, inputs: Sequence[Operand]) -> tuple[str, str]:
     return body, header
 
 
-def _helper_words(kernel: Kernel, body: str, header: str, views: Sequence[str]) -> frozenset[str]:
+def _helper_words(body: str, header: str, views: Sequence[str]) -> frozenset[str]:
     return words(body) | words(header) | ({"porter_tensor"} if views else frozenset())
 
 

@@ -100,11 +100,6 @@ def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[C
     return None if None in own else _build(program.name, calls, own, program.when, None)
 
 
-def rebuild_program(program: SymbolicProgram, calls: Sequence[CallProgram], values: Values) -> SymbolicProgram:
-    """The program of some calls with other expressions for its numbers."""
-    return _build(program.name, calls, values, program.when, None)
-
-
 def _transfer_value(
     value: HostValue | None, column: Column, use: Use, calls: Sequence[CallProgram]
 ) -> HostValue | None:
@@ -294,7 +289,7 @@ def list_alternatives(
         changes = dict(zip(sizes, chosen, strict=True))
         made = [substitute(each, changes) if each is not None else None for each in values]
         if made != list(values):
-            yield rebuild_program(program, calls, made), made
+            yield _build(program.name, calls, made, program.when, None), made
 
 
 def _list_equal(

@@ -78,7 +78,7 @@ def count_cost(nests: Sequence[LoopNest], sizes: Mapping[Buffer, int], together:
         reads: dict[Buffer, tuple[int, ...]] = {}
         passes = [each for each in _list_passes(nest) if each.reduction not in together]
         for passed in passes:
-            for buffer, found in _read_in_pass(nest, passed, sizes).items():
+            for buffer, found in _read_in_pass(passed, sizes).items():
                 reads[buffer] = (*reads.get(buffer, ()), found.bytes)
                 needed[buffer].append(found)
         turns = sum(prod(loop.size for loop in passed.scope) for passed in passes)
@@ -127,7 +127,7 @@ def _list_passes(nest: LoopNest) -> list[_Pass]:
     return found + [_Pass((store.value,), store.loops) for store in nest.stores]
 
 
-def _read_in_pass(nest: LoopNest, passed: _Pass, sizes: Mapping[Buffer, int]) -> dict[Buffer, _Read]:
+def _read_in_pass(passed: _Pass, sizes: Mapping[Buffer, int]) -> dict[Buffer, _Read]:
     found: dict[Buffer, list[_Read]] = defaultdict(list)
     for load, guards in _find_loads(passed.roots):
         buffer = load.attribute

@@ -202,7 +202,7 @@ class SizeSets:
                 continue
             for number in (each for each in _FACTORS if each != sizes[slot]):
                 fitting = {each: size * number**2 for each, size in sizes.items() if each.dim >= 0 and size > 1}
-                if not _is_small(original, fitting, _MAX_RESULT):  # five dimensions of 48 are 254 million elements
+                if not _is_small(fitting, _MAX_RESULT):  # five dimensions of 48 are 254 million elements
                     continue
                 template = original.resize({**fitting, slot: number})
                 if self._is_accepted(template, {}):
@@ -224,7 +224,7 @@ class SizeSets:
             sizes: Sizes | None = place.sizes
             for group in groups:
                 sizes = self._vary(place.template, sizes, group) if sizes else None
-            if sizes and sizes not in seen and _is_small(place.template, sizes):
+            if sizes and sizes not in seen and _is_small(sizes):
                 seen.append(sizes)
                 yield place.template.make(sizes, place.requires_grad, self._random.uniform(0.5, 1.0))
 
@@ -388,7 +388,7 @@ class SizeSets:
                 size = self._random.choice(free) if free else original[group.slots[0]]
                 used.add(size)
                 found |= dict.fromkeys(group.slots, size)
-            is_taken = _is_small(template, found) and self._is_accepted(template, found)
+            is_taken = _is_small(found) and self._is_accepted(template, found)
             if is_taken and (not self._drops_dimensions or attempt > _TRIES // 2):
                 return found
         return None
@@ -433,7 +433,7 @@ def _with(sizes: Sizes, slots: Sequence[Slot], size: int) -> dict[Slot, int]:
     return {**sizes, **dict.fromkeys(slots, size)}
 
 
-def _is_small(template: Template, sizes: Sizes, most: int = _MAX_ELEMENTS) -> bool:
+def _is_small(sizes: Sizes, most: int = _MAX_ELEMENTS) -> bool:
     counts: dict[int, int] = {}
     for slot, size in sizes.items():
         if slot.dim >= 0:

@@ -40,11 +40,6 @@ def make_value(value: Any) -> Any:
     return whole.to("mps").as_strided(value["shape"], value["stride"], value["offset"])
 
 
-def prepare_launches(case: dict[str, Any]) -> list[Callable[[], object]]:
-    """The launches of a case, each to be called."""
-    return [prepare_launch(launch) for launch in case["launches"]]
-
-
 def prepare_launch(launch: dict[str, Any]) -> Callable[[], object]:
     """One launch, compiled."""
     function = getattr(torch.mps.compile_shader(SOURCES[launch["source"]]), launch["kernel"])
@@ -77,7 +72,7 @@ def measure(calls: Sequence[Callable[[], object]]) -> float:
 def measure_case(case: dict[str, Any]) -> list[str]:
     """The last cells of a row."""
     try:
-        kernel = measure(prepare_launches(case))
+        kernel = measure([prepare_launch(launch) for launch in case["launches"]])
         reference = prepare_reference(case)
         theirs = measure([reference]) if reference else None
     except Exception as error:  # a row that cannot be measured here says so

@@ -228,7 +228,7 @@ class StageForm:
             found.append(f'        raise ValueError("export the kernel again: here {holds} has to hold")\n')
         return found
 
-    def write_call(self, kernel: Kernel, function: str) -> str:
+    def write_call(self, function: str) -> str:
         """A function of the stage's tensors that calls the kernel."""
         sizes = [resolve_sizes(each.sizes, self.ranks, self.use.numbers) for each in self.launch.kernel_outputs]
         shapes = ", ".join(f"[{', '.join(map(_write, each))}]" for each in sizes)
@@ -255,7 +255,7 @@ def read_stage(source: Source) -> StageForm:
     try:
         form = _read(kernel, use, _trace(kernel, use), {a.name: a.value for a in source.call.template})
         form.declare_numbers({name: name for name in form.tensors})
-        form.write_call(kernel, kernel.name)
+        form.write_call(kernel.name)
         form.write_reference(kernel.name)
     except NotWritten as error:
         raise _refuse(kernel, f"is launched with {error}", "Launch it with sizes of its inputs.") from error

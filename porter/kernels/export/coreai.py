@@ -76,7 +76,7 @@ kernel = TorchMetalKernel(
     helper_src={quoted(header)},
     template_dtypes={placeholders!r},
 )
-{stage.write_call(kernel, kernel.name) if stage else ""}'''
+{stage.write_call(kernel.name) if stage else ""}'''
     return {f"{kernel.name}.py": text}
 
 

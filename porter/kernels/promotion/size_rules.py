@@ -56,7 +56,8 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
         yield from (_same_shape(name, other) for other in tensors[:at])
     for name in tensors:
         if (rank := ranks[name]) is not None:
-            yield _has_rank(name, rank)
+            wanted = f"{name} has to have {rank} dimension{'s' * (rank != 1)}, not "
+            yield _rule(apply("==", Rank(name), Constant(rank)), wanted, Rank(name))
     for at, name in enumerate(tensors):
         for other in tensors[:at] if ranks[name] is None else ():
             yield from (_has_elements(name, _size(other, dim)) for dim in _list_dims(ranks[other]))
@@ -105,11 +106,6 @@ def _compare(name: str, dim: int, sign: str, wanted: HostValue, factor: int = 1)
     times = f"{factor} times " if factor > 1 else ""
     message = (f"{name} has size ", size, f" in dimension {dim}, {times}which has to be {_COMPARED[sign]}", wanted)
     return _rule(apply(sign, apply("*", size, Constant(factor)), wanted), *message)
-
-
-def _has_rank(name: str, rank: int) -> Requirement:
-    wanted = f"{name} has to have {rank} dimension{'s' * (rank != 1)}, not "
-    return _rule(apply("==", Rank(name), Constant(rank)), wanted, Rank(name))
 
 
 def _same_shape(name: str, other: str) -> Requirement:

@@ -113,7 +113,7 @@ class Trial:
             more[f"{op}_cpu.cpp"] = write_cpu_dispatch(f"{op}_stub", f"{op}_kernel", kernel)
             files.remove(kernel)
         if self.operator.derivatives and DERIVATIVES in changes.files:
-            more[f"{op}_autograd.cpp"] = write_autograd(op, schema.arguments, self.operator.derivatives)
+            more[f"{op}_autograd.cpp"] = "".join(_write_autograd(op, schema.arguments, self.operator.derivatives))
         built = build_new_operator(tree, op, list(dict.fromkeys(files)), host.recipe(tree.root), cache.root(), more)
         # A functor's kernels are named OP_TYPES; a script's kernel without template parameters is OP.
         prefixes, checks = [f"{op}_" if self.operator.is_pointwise else op], host.find_checks(True)
@@ -249,11 +249,6 @@ def write_cpu_dispatch(stub: str, kernel: str, path: str) -> str:
         f"#include <{path}>\n\n"
         f"namespace at::native {{\n{others}}} // namespace at::native\n"
     )
-
-
-def write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[str, str]) -> str:
-    """The source of an autograd function with these formulas."""
-    return "".join(_write_autograd(op, parameters, formulas))
 
 
 def _write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[str, str]) -> Iterator[str]:
