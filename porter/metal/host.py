@@ -62,8 +62,8 @@ class Exec:
     owner: str = "lib."
     unknown: tuple[str, ...] = ()
 
-    def call(self, kernel: str, **arguments: str) -> str:
-        """Returns `lib.exec_binary_kernel(iter, "sub", alpha)`, in this fork's argument order.
+    def call(self, kernel: str, *rest: str, iterator: str = "iter", **arguments: str) -> str:
+        """Returns `lib.exec_binary_kernel(iter, "sub", alpha)`, in this fork's argument order, with the `rest` last.
 
         Where some are left out, each has its parameter's name in a comment.
 
@@ -79,7 +79,7 @@ class Exec:
             f"/*{name}=*/{arguments.get(name, 'std::nullopt')}" if passed_over else arguments[name]
             for name in self.params[: last + 1]
         ]
-        passed = ", ".join(["iter", f'"{kernel}"', *given])
+        passed = ", ".join([iterator, f'"{kernel}"', *given, *rest])
         return f"{self.owner}{self.name}({passed});"
 
     def require(self, parameter: str) -> None:

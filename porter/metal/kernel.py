@@ -7,7 +7,7 @@ A family is a module in `porter/metal/families/` with the functions of `KernelFa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -21,9 +21,7 @@ from porter.core.dtypes import DType, Kind
 from porter.core.edits import Edit
 from porter.core.errors import PorterError
 from porter.cpu.kernels import CpuKernel, read_result_kernels
-from porter.languages.identifiers import rename_identifiers
 from porter.metal.functor import Origin, Source
-from porter.metal.launchers import SPLIT
 from porter.metal.registration import Line
 from porter.mpsgraph.graph import Graph
 
@@ -95,7 +93,7 @@ class Kernel:
     function: str
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
-    launch: str = ""
+    launch: Callable[[str], str] = lambda scope: ""
     launcher: str = ""
 
 
@@ -141,9 +139,3 @@ def _promote(cpu: CpuKernel, call: StubCall) -> Promotion:
     raise PorterError(
         "PTR018", f"a result of {call.stub.name} has no known type: {why}", call.place, "Port it by hand."
     )
-
-
-def write_results(bodies: Sequence[str]) -> str:
-    """Returns the statements of a host function that launches the kernel of each result, given those of `iter`."""
-    launches = (rename_identifiers(body, {"iter": f"results[{at}]"}) for at, body in enumerate(bodies))
-    return "\n".join((f"auto results = {SPLIT}(iter);", *launches))

@@ -5,7 +5,7 @@ Host code fills it, a registration names an instance of it as the type of alpha 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from porter.aten.stubs import StubCall
@@ -101,32 +101,32 @@ def read_fields(call: StubCall, names: Sequence[str], cpu: Sequence[str]) -> tup
     return tuple(found)
 
 
-def write_launch(struct: ParamsStruct, call: str, kernel: str, served: tuple[DType, ...]) -> str:
-    """Returns the statements of a host function of `iter` and the fields that launches a kernel with the struct.
+def write_launch(
+    struct: ParamsStruct, call: Callable[..., str], kernel: str, served: tuple[DType, ...], iterator: str
+) -> str:
+    """Returns the statements of a host function of an iterator and the fields that launches a kernel with the struct.
 
-    `call` is the launcher's call up to the struct.
+    `call` writes the launcher's call with its last arguments.
     """
     scalar = "c10::scalar_value_type<scalar_t>::type" if struct.real else "scalar_t"
     element = "opmath_t" if struct.opmath else "value_t" if struct.real else scalar
     using = f"using opmath_t = at::opmath_type<{scalar}>;\n" if struct.opmath else ""
     using = using or (f"using value_t = {scalar};\n" if struct.real else "")
-    dtype = "c10::toRealValueType(iter.common_dtype())" if struct.real else "iter.common_dtype()"
+    dtype = f"c10::toRealValueType({iterator}.common_dtype())" if struct.real else f"{iterator}.common_dtype()"
     dtype = f"at::toOpMathType({dtype})" if struct.opmath else dtype
     given = ", ".join(each.initialize(element) for each in struct.fields)
     alias = f'fmt::format("{struct.name}_{{}}", mps::scalarToMetalTypeString({dtype}))'
     return (
-        f'{_write_dispatch(served)}iter.common_dtype(), "{kernel}_mps", [&]() {{\n'
+        f'{_write_dispatch(served)}{iterator}.common_dtype(), "{kernel}_mps", [&]() {{\n'
         f"{using}const {struct.name}<{element}> {PARAMETER}{{{given}}};\n"
-        f"{call}, {PARAMETER}, {alias});\n}});"
+        f"{call(PARAMETER, alias)}\n}});"
     )
 
 
-def write_scalar_launch(call: str, scalar: str) -> str:
-    """Returns the statements of a host function of `iter` and one scalar, for a launcher that takes it as a struct."""
-    return (
-        "const auto scalar_type = at::toOpMathType(iter.common_dtype());\n"
-        f"{call}, mps::getMPSScalar({scalar}, scalar_type).value, mps::scalarToMetalTypeString(scalar_type));"
-    )
+def write_scalar_launch(call: Callable[..., str], scalar: str, iterator: str) -> str:
+    """Returns the statements of a host function of an iterator and one scalar, which the launcher takes as a struct."""
+    passed = f"mps::getMPSScalar({scalar}, scalar_type).value", "mps::scalarToMetalTypeString(scalar_type)"
+    return f"const auto scalar_type = at::toOpMathType({iterator}.common_dtype());\n{call(*passed)}"
 
 
 def _write_dispatch(served: tuple[DType, ...]) -> str:

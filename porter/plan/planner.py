@@ -315,7 +315,6 @@ def _find_left_behind(
 _ITERATOR_HEADER = "ATen/TensorIterator.h"
 _OPERATOR = re.compile(r"(?<!\w)at::(\w+)\(")
 _OTHER_LIBRARY = re.compile(r"\bauto& lib = |_metallib\.h>")
-_LAUNCH = re.compile(r"(?<![\w.:])(?=lib\.|exec_\w+\(|launch_\w+\()")
 _NAMESPACE = re.compile(r"^namespace at::native \{\n", re.M)
 
 
@@ -331,9 +330,8 @@ def rewrite_functions(
         function = parse_source(found.file, fork.read(found.file)).find_again(found.function)
         assert function is not None
         kernel = by_name.get(each.body.call.stub.name) if each.body.call else None
-        launch = kernel.launch if kernel else ""
-        if kernel and (scope := _name_scope(fork, found.file, kernel)):
-            launch = _LAUNCH.sub(f"{scope}::", launch)
+        scope = _name_scope(fork, found.file, kernel) if kernel else ""
+        launch = kernel.launch(f"{scope}::" if scope else "") if kernel else ""
         body = each.body.write(tuple(each.name for each in read_parameters(function)), launch)
         text = format_block(fork, found.file, f"{function.signature} {body}\n")
         yield found.file, Rewrite(function, text[text.index("{", len(function.params)) :].rstrip("\n"))

@@ -6,8 +6,9 @@ Source: c10/metal/indexing.h (the functor dialect), ATen/native/mps/MetalShaderL
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from porter.aten.meta import Promotion
 from porter.aten.metal_functions import Library
@@ -36,7 +37,7 @@ from porter.metal.host import (
     write_kernel_function,
 )
 from porter.metal.insertion import find_used_macros, insert_functor, insert_includes, insert_registrations
-from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step, write_results
+from porter.metal.kernel import CandidateChoice, Kernel, KernelSpec, Step
 from porter.metal.kernel_files import (
     KernelFiles,
     find_files,
@@ -48,6 +49,7 @@ from porter.metal.kernel_files import (
 from porter.metal.launchers import (
     CASTOUT,
     LAUNCHER_HEADERS,
+    SPLIT,
     SPLIT_HEADERS,
     converts_results,
     define_converted,
@@ -64,7 +66,6 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
 _OF_PERSON = "a person's own functor"
-_LIBRARY_USE = re.compile(r"(?<![\w.:])(?=lib\.)")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 
@@ -212,15 +213,17 @@ def _require_new(kernels: Source, name: str, stub: Stub) -> None:
 def _plan_host(spec: KernelSpec, base: str, planned: Sequence[_Planned]) -> Step:
     """Returns the step that adds the host function, which launches the kernel of each case."""
     launch, stub = planned[-1].launch, spec.call.stub
-    bodies = [_write_body(each.launch, each.name, each.spec) for each in planned]
-    if spec.results:
-        body = write_results(bodies)
-        return lambda fork: _host_edits(fork, launch, base, stub, planned[-1].spec.scalars, body, split=True)
-    body = bodies[-1]
-    for case, each in zip(spec.cases[-2::-1], bodies[-2::-1], strict=True):
-        body = f"if ({case.test}) {{ {each} }} else {{ {body} }}"
     scalars = spec.cpu.parameters if spec.cases else planned[-1].spec.scalars
-    return lambda fork: _host_edits(fork, launch, base, stub, scalars, body)
+    if spec.results:
+        return lambda fork: _host_edits(fork, launch, base, stub, scalars, partial(_write_results, planned), split=True)
+
+    def write_body(library: str) -> str:
+        *others, body = (_write_body(each, _Site(library)) for each in planned)
+        for case, other in zip(spec.cases[-2::-1], others[::-1], strict=True):
+            body = f"if ({case.test}) {{ {other} }} else {{ {body} }}"
+        return body
+
+    return lambda fork: _host_edits(fork, launch, base, stub, scalars, write_body)
 
 
 def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned, host: Step | None) -> Kernel:
@@ -245,7 +248,7 @@ def _make_kernel(fork: Checkout, spec: KernelSpec, base: str, planned: _Planned,
             lambda fork: _include_edits(fork, planned, stub, SPLIT_HEADERS if spec.results else ()),
             *((host,) if host and not alone else ()),
         ),
-        launch=_write_body(launch, planned.name, planned.spec) if alone else "",
+        launch=(lambda scope: _write_body(planned, _Site(scope, scope))) if alone else lambda scope: "",
         launcher="\n".join(_define_launchers(launch, "")) if alone else "",
     )
 
@@ -366,7 +369,13 @@ def _include_edits(fork: Checkout, planned: _Planned, stub: Stub, others: tuple[
 
 
 def _host_edits(
-    fork: Checkout, launch: _Launch, name: str, stub: Stub, scalars: Sequence[str], body: str, split: bool = False
+    fork: Checkout,
+    launch: _Launch,
+    name: str,
+    stub: Stub,
+    scalars: Sequence[str],
+    write_body: Callable[[str], str],
+    split: bool = False,
 ) -> Iterator[Edit]:
     file = launch.host_file
     text = fork.read(file)
@@ -376,7 +385,7 @@ def _host_edits(
     params = list(zip(types, names, strict=False))
     at = find_function_anchor(text)
     scope = name_library_scope(parse_source(file, text), at)
-    function = write_kernel_function(style.function(name), params, _LIBRARY_USE.sub(scope, body))
+    function = write_kernel_function(style.function(name), params, write_body(scope))
     for block in (*_define_launchers(launch, text), define_split(text) if split else "", function):
         yield Edit(file, at, at, "\n" + format_block(fork, file, block) if block else "")
     at = find_registration_anchor(text, name)
@@ -392,28 +401,46 @@ def _define_launchers(launch: _Launch, host: str) -> Iterator[str]:
         yield text
 
 
-def _write_body(launch: _Launch, name: str, spec: FunctorSpec) -> str:
+@dataclass(frozen=True)
+class _Site:
+    """Where a kernel is launched: the scopes of the library and of the host file's functions, and the iterator."""
+
+    library: str = ""
+    functions: str = ""
+    iterator: str = "iter"
+
+
+def _write_results(planned: Sequence[_Planned], library: str) -> str:
+    """The statements of a host function that launches the kernel of each result."""
+    launches = (_write_body(each, _Site(library, iterator=f"results[{at}]")) for at, each in enumerate(planned))
+    return "\n".join((f"auto results = {SPLIT}(iter);", *launches))
+
+
+def _write_body(planned: _Planned, site: _Site) -> str:
     """Returns the statements of the host function."""
-    body = _write_call(launch, name, spec)
-    return write_converted(body) if launch.converts else body
+    if not planned.launch.converts:
+        return _write_call(planned, site)
+    return f"{site.functions}{write_converted(_write_call(planned, replace(site, iterator='same')), site.iterator)}"
 
 
-def _write_call(launch: _Launch, name: str, spec: FunctorSpec) -> str:
-    launcher = launch.launcher
-    if launcher is CASTOUT:
-        return launcher.call(name, result="kBool")
-    dtype = "iter.dtype()" if spec.rule.promotion is Promotion.CHOSEN else "iter.common_dtype()"
-    arguments = {} if launcher.owner else {"dtype": dtype}
-    call = launcher.call(name, **arguments).removesuffix(");")
+def _write_call(planned: _Planned, site: _Site) -> str:
+    launch, spec, iterator = planned.launch, planned.spec, site.iterator
+    scope = site.library if launch.launcher.owner else site.functions
+    launcher = replace(launch.launcher, owner=f"{scope}{launch.launcher.owner}")
+    call = partial(launcher.call, planned.name, iterator=iterator)
+    if launch.launcher is CASTOUT:
+        return call(result="kBool")
+    dtype = f"{iterator}.dtype()" if spec.rule.promotion is Promotion.CHOSEN else f"{iterator}.common_dtype()"
+    arguments = {} if launch.launcher.owner else {"dtype": dtype}
     if launch.struct:
-        return write_launch(launch.struct, call, name, spec.served)
-    if spec.scalars and "alpha" not in launcher.params:
-        return write_scalar_launch(call, spec.scalars[0])
+        return write_launch(launch.struct, partial(call, **arguments), planned.name, spec.served, iterator)
+    if spec.scalars and "alpha" not in launch.launcher.params:
+        return write_scalar_launch(partial(call, **arguments), spec.scalars[0], iterator)
     if spec.scalars:
-        arguments |= {"alpha": spec.scalars[0], "scalar_arg_type": "at::toOpMathType(iter.common_dtype())"}
+        arguments |= {"alpha": spec.scalars[0], "scalar_arg_type": f"at::toOpMathType({iterator}.common_dtype())"}
     if _returns_bools(spec, launch.family):
         arguments[RESULT_TYPE] = "kBool"
-    return launcher.call(name, **arguments)
+    return call(**arguments)
 
 
 def list_needs(

@@ -12,7 +12,6 @@ from pathlib import Path
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import INDEXING, KERNEL_LIBRARY, MPS
-from porter.languages.identifiers import rename_identifiers
 from porter.metal.host import RESULT_TYPE, Dialect, Exec, declare_exec, name_exec
 from porter.metal.launchers.library import find_lacking
 from porter.metal.macros import MacroFamily
@@ -76,9 +75,9 @@ def converts_results(checkout: Checkout, launcher: Exec) -> bool:
     return not any(map(_TYPE_OF_OUTPUT.search, definitions))
 
 
-def write_converted(launch: str) -> str:
-    """Returns the statements that launch a kernel of `iter`, and convert its results for an output of another type."""
-    return f"{_CONVERTED}(iter, [&](TensorIteratorBase& same) {{ {rename_identifiers(launch, {'iter': 'same'})} }});"
+def write_converted(launch: str, iterator: str) -> str:
+    """Returns the statements that launch a kernel of `same`, and convert its results for an output of another type."""
+    return f"{_CONVERTED}({iterator}, [&](TensorIteratorBase& same) {{ {launch} }});"
 
 
 def define_converted(host: str) -> str:
