@@ -19,6 +19,7 @@ from porter.languages.brackets import has_outside
 from porter.languages.cpp_parser import parse_expression
 from porter.languages.definitions import Definition, find_definitions, parse_definition
 from porter.languages.directives import read_includes
+from porter.languages.identifiers import find_called
 from porter.mpsgraph.operations import find_called_helpers, find_written_form, helpers
 
 _WITH_FUNCTIONS = ("ATen/native/", "ATen/NumericUtils", "c10/util/")
@@ -122,7 +123,7 @@ class Helpers:
         while pending:
             current = pending.pop()
             for name, source in self.translated.items():
-                if name not in needed and re.search(rf"\b{name}\(", current) and source is not current:
+                if name not in needed and name in find_called(current) and source is not current:
                     needed[name] = source
                     pending.append(source)
         return tuple(source for name, source in self.translated.items() if name in needed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from porter.core.dtypes import Kind
+from porter.languages.identifiers import find_words
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
 from porter.loops.fusion import LoopNest, Store
 from porter.loops.host_values import (
@@ -58,7 +58,7 @@ def name_number(value: HostValue, used: Collection[str]) -> str:
 
 
 def _spell_identifier(value: HostValue, tensors: Collection[HostTensor]) -> str:
-    name = re.sub(r"\W+", "_", _name(value, tensors)).strip("_")
+    name = "_".join(find_words(_name(value, tensors))).strip("_")
     return f"number_{name}" if name[:1].isdigit() else name
 
 

@@ -5,11 +5,10 @@ Source: ATen/native/mps/OperationUtils.h (`mtl_setArgs`, `mtl_dispatch1DJob`), A
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from porter.languages.identifiers import is_word
+from porter.languages.identifiers import find_words, is_word
 from porter.loops.expressions import Buffer, Expr, Loop, Op, walk
 from porter.loops.host_values import Given, HostValue, Named, Scalar, substitute
 from porter.loops.optional import find_flag_of
@@ -166,7 +165,7 @@ class _Writer:
         return self._name_form(tensor, ("contiguous", "dense", "whole"))
 
     def _name_form(self, tensor: str, suffixes: Sequence[str]) -> str:
-        variable = re.sub(r"\W+", "_", self._variable(tensor)).strip("_")
+        variable = "_".join(find_words(self._variable(tensor))).strip("_")
         names = (f"{word}_{suffix}" for word in (_shorten(variable), variable) for suffix in suffixes)
         return next(filter(self.names.is_free, names))
 

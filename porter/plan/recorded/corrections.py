@@ -37,7 +37,6 @@ _OUTPUTS = ("Tensor&", "at::Tensor&", "Tensor &", "at::Tensor &")
 _FED = "Placeholder($graph->$tensor, $fed"
 _RESIZE = "ATen/native/Resize.h"
 _KEEP = "keepdim"
-_OPTIONS = re.compile(r"\w+\.options\(\)\.dtype\((?P<dtype>.+)\)")
 _COMMENTS = re.compile(r"(?:[ \t]*//[^\n]*\n)+[ \t]*\Z")
 
 
@@ -169,7 +168,7 @@ def _find_dtypes(arguments: str) -> Iterator[str]:
     shape, *rest = split_at_commas(arguments)
     if shape.strip().startswith("IntArrayRef("):
         for argument in map(str.strip, rest):
-            if options := _OPTIONS.fullmatch(argument):
+            if options := match_code(argument, "$tensor.options().dtype($$dtype)"):
                 yield options["dtype"]
             elif argument.endswith(".scalar_type()"):
                 yield argument

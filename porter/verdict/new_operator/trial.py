@@ -23,6 +23,7 @@ from porter.core.dtypes import name_torch
 from porter.core.errors import PorterError
 from porter.core.layout import CPU_KERNELS, DERIVATIVES, NATIVE_FUNCTIONS
 from porter.core.progress import Progress
+from porter.languages.identifiers import find_words
 from porter.plan.new_operator.operator import Argument, NewOperator
 from porter.verdict.backends import host
 from porter.verdict.build import libraries, registration, sources
@@ -236,7 +237,6 @@ def _write_registrations(groups: registration.Grouped, indices: registration.Ind
 
 
 _CAPABILITIES = ("AVX2", "AVX512")
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _SAVED = {"double": "toDouble", "int64_t": "toInt", "bool": "toBool"}
 
 
@@ -260,7 +260,8 @@ def _write_autograd(op: str, parameters: Sequence[Argument], formulas: Mapping[s
                "torch/csrc/autograd/custom_function.h", "torch/library.h", "cmath")  # fmt: skip
     yield from (f"#include <{header}>\n" for header in headers)
     # ATen/ATen.h has all functions, which takes seconds to read.
-    for word in sorted(set(_WORD.findall(" ".join(formulas.values())))):
+    words = find_words(" ".join(formulas.values()))
+    for word in sorted({word for word in words if not word[0].isdecimal()}):
         yield f"#if __has_include(<ATen/ops/{word}.h>)\n#include <ATen/ops/{word}.h>\n#endif\n"
     yield "\nnamespace {\nusing namespace at;\n\n"
     yield f"Tensor call({declared}) {{\n  static const auto op = c10::Dispatcher::singleton()\n"
