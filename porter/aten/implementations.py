@@ -11,6 +11,7 @@ from functools import lru_cache
 from porter.core.checkout import Checkout
 from porter.core.errors import Place, PorterError
 from porter.core.layout import OPERATIONS, spell_include
+from porter.languages.definitions import drop_dead_branches
 from porter.languages.directives import Macro, expand, read_includes
 from porter.languages.identifiers import contains_identifier, list_words
 from porter.languages.source import Function, MacroUse, Source, parse_source
@@ -230,12 +231,12 @@ _DISPATCH = re.compile(r"REGISTER_(?:MPS_)?DISPATCH\s*\(\s*(\w+)\s*,\s*&?\s*([\w
 @lru_cache(maxsize=4096)
 def _builds_graph(text: str) -> bool:
     """Whether a function builds a graph: those that many operators call are asked about as often."""
-    return any(word in text for word in _GRAPH_WORDS) and _BUILDS_GRAPH.search(text) is not None
+    return any(word in text for word in _GRAPH_WORDS) and _BUILDS_GRAPH.search(drop_dead_branches(text)) is not None
 
 
 @lru_cache(maxsize=4096)
 def _launches_kernel(text: str) -> bool:
-    return _METAL.search(text) is not None
+    return _METAL.search(drop_dead_branches(text)) is not None
 
 
 def expand_implementation(source: Source, implementation: Implementation) -> str:

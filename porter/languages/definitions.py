@@ -15,13 +15,14 @@ from porter.languages.cpp import Function, ParseError, TooDeep
 from porter.languages.cpp_parser import parse_function
 from porter.languages.directives import Macro, expand, expand_uses, parse_condition, parse_macro
 from porter.languages.identifiers import in_word
-from porter.languages.lexer import Token, TokenKind, directives, lex
+from porter.languages.lexer import Token, TokenKind, directives, lex, strip_comments
 from porter.languages.source import Function as Located
 from porter.languages.source import Source, parse_source
 
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _TYPE_ENDS = ("*", "&", ">", "]", ")", "/")  # of attributes and comments too
 _NEAR = 200  # characters
+_CONSTANT = re.compile(r"^[ \t]*#[ \t]*if[ \t]+[01]\b", re.M)
 _TEMPLATE = re.compile(r"template\s*<")
 _BEHIND = re.compile(r"(?:\s|__\w+|noexcept|const|//[^\n]*)*")  # what may stand between parameters and body
 
@@ -190,23 +191,38 @@ def _flatten(text: str, defined: tuple[Macro, ...]) -> str:
     return expand_uses(keep_first_branches(text), {macro.name: macro for macro in defined}, keep_lines=True)
 
 
+def drop_dead_branches(text: str) -> str:
+    """The text without what a number leaves out: what is behind `#if 0`, or `#else` behind `#if 1`."""
+    return _keep_branches(text, is_first_alone=False) if _CONSTANT.search(text) else text
+
+
 def keep_first_branches(text: str) -> str:
-    """Keeps the first branch of every `#if` and the second of `#ifndef`: SDK guards have the newest one first."""
-    if "#" not in text:
-        return text
+    """Keeps the first branch of every `#if` and the second of `#ifndef`: SDK guards have the newest one first. What
+    a number leaves out is no branch.
+    """
+    return _keep_branches(text, is_first_alone=True) if "#" in text else text
+
+
+def _keep_branches(text: str, is_first_alone: bool) -> str:
     out: list[str] = []
-    taking = [True]
+    taking, decided = [True], [True]
     for token in lex(text):
         condition = parse_condition(token) if token.kind is TokenKind.DIRECTIVE else None
         if condition is None:
             out.append(token.text if all(taking) else _blank(token))
             continue
-        if condition[0] in ("if", "ifdef", "ifndef"):
-            taking.append(condition[0] != "ifndef")
-        elif condition[0] in ("else", "elif") and len(taking) > 1:
-            taking[-1] = not taking[-1] and condition[0] == "else"
-        elif condition[0] == "endif" and len(taking) > 1:
+        word, number = condition[0], strip_comments(condition[1]).strip()
+        if word in ("if", "ifdef", "ifndef"):
+            taking.append(False)
+            decided.append(False)
+        if word == "endif" and len(taking) > 1:
             taking.pop()
+            decided.pop()
+        elif len(taking) > 1:
+            is_constant = word in ("if", "elif") and number in ("0", "1")
+            may = number == "1" if is_constant else word != "ifndef" or not is_first_alone
+            taking[-1] = may and not decided[-1]
+            decided[-1] |= may and (is_constant or is_first_alone)
         out.append(_blank(token))
     return "".join(out)
 

@@ -52,6 +52,31 @@ def test_a_function_that_leaves_all_to_a_stub_is_metal_if_its_kernel_is(
     assert (find_language(checkout, found), find_called_stubs(checkout, found)) == (language, stubs)
 
 
+GRAPH, KERNEL = "MPSGraph* mpsGraph = make();", "lib.exec_unary_kernel(iter, name);"
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [
+        (f"#if 1\n{KERNEL}\n#else\n{GRAPH}\n#endif", Language.METAL),
+        (f"#if 0 // the old way\n{GRAPH}\n#else\n{KERNEL}\n#endif", Language.METAL),
+        (f"#if 0\n{KERNEL}\n#endif\n{GRAPH}", Language.MPSGRAPH),
+        (f"#if 0\n#ifdef OLD\n{KERNEL}\n#endif\n#elif NEW\n{GRAPH}\n#else\n{GRAPH}\n#endif", Language.MPSGRAPH),
+        (f"#if 1\n{KERNEL}\n#elif NEW\n{GRAPH}\n#else\n{GRAPH}\n#endif", Language.METAL),
+        (f"#if 0\n{GRAPH}\n#elif NEW\n{KERNEL}\n#else\n{GRAPH}\n#endif", Language.MIXED),
+        (f"#ifdef OLD\n{KERNEL}\n#else\n{GRAPH}\n#endif", Language.MIXED),
+        (f"#if HAS_GRAPHS\n{GRAPH}\n#else\n{KERNEL}\n#endif", Language.MIXED),
+    ],
+)
+def test_what_the_preprocessor_always_leaves_out_is_no_language_of_a_function(
+    code: str, language: Language, tmp_path: Path
+) -> None:
+    copy = copy_fork(tmp_path)
+    (copy.root / OPERATIONS / "Own.mm").write_text(OWN.format(call=f"\n{code}\n"))
+    checkout = Checkout(copy.root, "named")
+    assert find_language(checkout, find_implementation(checkout, "own_out_mps")) is language
+
+
 def test_a_static_helper_of_the_same_name_is_not_the_row_s(tmp_path: Path) -> None:
     copy = copy_fork(tmp_path)
     (copy.root / OPERATIONS / "Middle.mm").write_text(HOST)

@@ -6,7 +6,7 @@ import pytest
 
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp, cpp_parser, definitions
-from porter.languages.definitions import Definition, find_definitions, parse_definition
+from porter.languages.definitions import Definition, find_definitions, keep_first_branches, parse_definition
 
 
 def test_a_damaged_definition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,21 @@ def test_functions_are_found_by_name(name: str, wrapper: str, expected: list[tup
     heads = [each.text[: each.text.index("{")].rstrip() for each in definitions]
     lines, templates = [each.place.line for each in definitions], [each.templates for each in definitions]
     assert list(zip(lines, heads, templates, strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("#if A\n1\n#elif B\n2\n#else\n3\n#endif", "1"),
+        ("#ifndef A\n1\n#else\n2\n#endif", "2"),
+        ("#ifndef A\n1\n#elif B\n2\n#else\n3\n#endif", "2"),
+        ("#if 0\n1\n#else\n2\n#endif", "2"),
+        ("#if A\n#if 0\n1\n#endif\n2\n#endif", "2"),
+        ("#if 0\n1\n#endif\n2\n#endif\n3", "23"),
+    ],
+)
+def test_one_branch_of_each_condition_is_kept(text: str, kept: str) -> None:
+    assert keep_first_branches(text).replace("\n", "") == kept
 
 
 def test_a_function_of_a_file_with_a_bracket_in_each_branch_is_found() -> None:
