@@ -55,6 +55,25 @@ def test_a_result_in_half_is_right_that_matches_float64_where_the_cpu_does_not(
     found.clear()
 
 
+@pytest.mark.parametrize(("mps", "is_wrong"), [([0.0, 5e-3], False), ([0.02, 0.0], True)])
+def test_each_element_in_half_matches_the_cpu_as_upstream_asks_or_float64_as_torch_does(
+    mps: list[float], is_wrong: bool
+) -> None:
+    """Upstream's tolerance is five times as large as torch's: the first element of the CPU's is beyond it."""
+
+    def off(x: torch.Tensor) -> torch.Tensor:
+        errors = mps if x.device.type == "mps" else [0.25, 0.0]
+        return x * 3 + (torch.tensor(errors).to(x) if x.dtype == torch.float16 else 0.0)
+
+    suite = Suite("test_results")  # type: ignore[no-untyped-call]
+    suite.opinfos = SimpleNamespace(tolerances=lambda *_: {"rtol": 5e-3, "atol": 1e-3}, context=Suite.opinfos.context)
+    with suite.noting():
+        suite.match(off, torch.float16, SampleInput(torch.ones(2, dtype=torch.float16)), "mps")  # type: ignore[arg-type]
+    findings = results.get_record("test_results").findings
+    assert len(findings) == is_wrong, findings
+    findings.clear()
+
+
 @pytest.mark.parametrize(("cpu", "mps", "kinds"), [(0.25, 0.0, [True]), (0.0, 0.25, [False]), (0.0, 0.0, [])])
 def test_where_the_fork_as_it_was_can_be_asked_upstream_s_own_test_has_to_match_the_cpu(
     cpu: float, mps: float, kinds: list[bool]
