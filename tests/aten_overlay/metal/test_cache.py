@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,3 +38,23 @@ def test_an_emptied_result_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
         path.write_bytes(b"")
     cache._checked.clear()  # as another process sees it
     assert compile_kernels(KERNEL.format("one"), ["one"]).read_bytes() == before
+
+
+def test_a_kernel_is_linked_by_the_first_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that fails gives way to a slower one without a word: both make the same library."""
+    monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
+    compile_kernels(KERNEL.format("one"), ["one"])  # what other kernels share is there now
+    fastest, _ = compiler._linkers()
+    assert "--as-needed" in fastest and not any("libstdc++" in word or word == "-lgcc" for word in fastest)
+    commands, start = list[list[str]](), subprocess.run
+
+    def link(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        done = start(command, **options)
+        if "--as-needed" in command:
+            commands.append(command)
+            assert not done.returncode, done.stderr
+        return done
+
+    monkeypatch.setattr(subprocess, "run", link)
+    assert compile_kernels(KERNEL.format("other"), ["other"]).is_file()
+    assert [len(command) for command in commands] == [len(fastest) + 1]  # an object and a library for one word
