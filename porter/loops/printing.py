@@ -177,26 +177,15 @@ class _Printer:
 
     def _shared(self, root: Expr) -> Iterator[str]:
         """Values that an element uses more than once."""
-        uses = Counter(arg for each in self._within(root) for arg in each.args)
-        for each in self._within(root):
+        # What is evaluated for an element: nothing in the bodies of reductions, which have a variable by now
+        within = list(walk(root, enters=lambda value: value.args if value not in self._bound else ()))
+        uses = Counter(arg for value in within for arg in value.args)
+        for each in within:
             is_value = each.dtype is not None and each.op not in (*_SIMPLE, Op.REDUCE, Op.LESS, Op.EQUAL, Op.BOTH)
             if is_value and uses[each] > 1 and each not in self._bound:
                 text = self._text(each)
                 self._bound[each] = f"t{sum(bound.startswith('t') for bound in self._bound.values())}"
                 yield f"{self._bound[each]} = {text}"
-
-    def _within(self, root: Expr) -> list[Expr]:
-        """The expressions that are evaluated for an element: not those in the bodies of reductions."""
-        found: dict[Expr, None] = {}
-        stack = [(root, False)]
-        while stack:
-            each, is_done = stack.pop()
-            if is_done:
-                found[each] = None
-            elif each not in found:
-                stack.append((each, True))
-                stack += [(arg, False) for arg in reversed(() if each in self._bound else each.args)]
-        return list(found)
 
     def _text(self, expr: Expr) -> str:
         if expr in self._bound:
