@@ -130,3 +130,11 @@ def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int) -> None:
 def test_types() -> None:
     types = MEDIAN.list_types(tuple, False)
     assert {BOOL, LONG, FLOAT} <= set(types) and FLOAT2 not in types
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", list(TYPES))
+def test_the_last_values_of_a_type_come_before_what_pads_a_block(dtype: torch.dtype, descending: bool) -> None:
+    ends = [float("-inf"), float("inf"), NAN] if dtype.is_floating_point else [-(2**63), 2**63 - 1]
+    rows = torch.tensor([*ends, *ends, *ends], dtype=dtype)
+    check(rows.repeat(2, 1), descending, 32)

@@ -70,39 +70,48 @@ diff --git a/aten/src/ATen/native/mps/kernels/Ranks.metal b/aten/src/ATen/native
 new file mode 100644
 --- /dev/null
 +++ b/aten/src/ATen/native/mps/kernels/Ranks.metal
-@@ -0,0 +1,230 @@
+@@ -0,0 +1,253 @@
 +#include <metal_stdlib>
 +
 +using namespace metal;
 +
-+// Whether an element comes before another; a NaN is larger than all numbers, as
-+// it is on the CPU
 +template <typename T>
-+inline bool comes_before(T a, T b, bool descending) {
-+  const bool a_is_nan = isnan(static_cast<float>(a));
-+  const bool b_is_nan = isnan(static_cast<float>(b));
-+  if (a_is_nan || b_is_nan) {
-+    return descending ? a_is_nan && !b_is_nan : b_is_nan && !a_is_nan;
++using order_t = conditional_t<sizeof(T) == 8, ulong, uint>;
++
++// A number that is larger where an element comes later: a NaN is larger than
++// all numbers, as it is on the CPU, and both zeros are alike
++template <typename T, enable_if_t<is_floating_point_v<T>, bool> = true>
++inline uint order_of(T element) {
++  const uint bits = as_type<uint>(static_cast<float>(element));
++  const uint magnitude = bits & 0x7FFFFFFF;
++  if (magnitude > 0x7F800000) {
++    return 0xFFFFFFFF;
 +  }
-+  return descending ? a > b : a < b;
++  return bits > 0x80000000 ? ~bits : magnitude | 0x80000000;
++}
++
++template <typename T, enable_if_t<!is_floating_point_v<T>, bool> = true>
++inline order_t<T> order_of(T element) {
++  const order_t<T> sign = order_t<T>(1) << (8 * sizeof(order_t<T>) - 1);
++  return static_cast<order_t<T>>(element) ^ (T(-1) < T(0) ? sign : 0);
 +}
 +
 +// How many of the first elements of two merged runs are those of the left one;
 +// equal elements keep their order, and no sum is larger than the runs
-+template <typename P, typename index_t>
++template <typename P, typename index_t, typename M>
 +inline index_t count_left(
 +    P left,
 +    index_t left_size,
 +    P right,
 +    index_t right_size,
 +    index_t count,
-+    bool descending) {
++    M mask) {
 +  index_t low = count > right_size ? count - right_size : 0;
 +  index_t high = min(count, left_size);
 +  while (low < high) {
 +    const index_t at = low + (high - low) / 2;
 +    const bool is_right =
-+        comes_before(right[count - 1 - at], left[at], descending);
++        (order_of(right[count - 1 - at]) ^ mask) < (order_of(left[at]) ^ mask);
 +    low = is_right ? low : at + 1;
 +    high = is_right ? at : high;
 +  }
@@ -124,7 +133,7 @@ new file mode 100644
 +    uint group [[threadgroup_position_in_grid]],
 +    uint tid [[thread_position_in_threadgroup]],
 +    uint group_size [[threads_per_threadgroup]]) {
-+  threadgroup T shared_values[1024];
++  threadgroup order_t<T> shared_orders[1024];
 +  threadgroup ushort shared_indices[1024];
 +  const index_t size = sizes[ndim - 1];
 +  const uint block = 4 * group_size;
@@ -142,59 +151,71 @@ new file mode 100644
 +    values_offset += i * index_t(values_strides[d]);
 +    indices_offset += i * index_t(indices_strides[d]);
 +  }
-+  for (uint i = tid; i < count; i += group_size) {
-+    shared_values[i] =
-+        input[input_offset + (start + i) * index_t(input_strides[ndim - 1])];
++  // What is past the row comes last, as its indices are larger
++  const order_t<T> mask = descending ? ~order_t<T>(0) : 0;
++  T elements[4];
++  for (uint i = 0; i < 4; i++) {
++    const uint at = tid + i * group_size;
++    elements[i] = at < count
++        ? input[input_offset + (start + at) * index_t(input_strides[ndim - 1])]
++        : T(0);
++    shared_orders[at] =
++        at < count ? order_of(elements[i]) ^ mask : ~order_t<T>(0);
 +  }
 +  threadgroup_barrier(mem_flags::mem_threadgroup);
 +  // A thread sorts four elements by how many of them come before each
 +  const uint first = 4 * tid;
-+  T sorted_values[4];
-+  ushort sorted_indices[4];
-+  for (uint i = 0; i < 4 && first + i < count; i++) {
-+    sorted_values[i] = shared_values[first + i];
++  order_t<T> orders[4];
++  ushort indices_of[4];
++  for (uint i = 0; i < 4; i++) {
++    orders[i] = shared_orders[first + i];
 +  }
-+  for (uint i = 0; i < 4 && first + i < count; i++) {
++  for (uint i = 0; i < 4; i++) {
 +    uint place = first;
-+    for (uint j = 0; j < 4 && first + j < count; j++) {
-+      place += j < i
-+          ? !comes_before(sorted_values[i], sorted_values[j], descending)
-+          : comes_before(sorted_values[j], sorted_values[i], descending);
++    for (uint j = 0; j < 4; j++) {
++      place += j < i ? orders[j] <= orders[i] : orders[j] < orders[i];
 +    }
-+    shared_values[place] = sorted_values[i];
++    shared_orders[place] = orders[i];
 +    shared_indices[place] = first + i;
 +  }
 +  for (uint width = 4; width < count; width *= 2) {
 +    threadgroup_barrier(mem_flags::mem_threadgroup);
-+    const uint pair = min(first / width / 2 * 2 * width, count);
-+    const uint middle = min(pair + width, count);
-+    const uint end = min(middle + width, count);
++    const uint pair = first / width / 2 * 2 * width;
++    const uint middle = pair + width;
 +    uint left = pair +
-+        count_left(&shared_values[pair],
-+                   middle - pair,
-+                   &shared_values[middle],
-+                   end - middle,
++        count_left(&shared_orders[pair],
++                   width,
++                   &shared_orders[middle],
++                   width,
 +                   first - pair,
-+                   descending);
++                   order_t<T>(0));
 +    uint right = middle + (first - left);
-+    for (uint i = 0; i < 4 && first + i < count; i++) {
-+      const bool is_right = left == middle ||
-+          (right < end &&
-+           comes_before(shared_values[right], shared_values[left], descending));
-+      const uint from = is_right ? right++ : left++;
-+      sorted_values[i] = shared_values[from];
-+      sorted_indices[i] = shared_indices[from];
++    for (uint i = 0; i < 4; i++) {
++      const order_t<T> of_left = left < middle ? shared_orders[left] : 0;
++      const order_t<T> of_right =
++          right < middle + width ? shared_orders[right] : 0;
++      const bool is_right =
++          left == middle || (right < middle + width && of_right < of_left);
++      orders[i] = is_right ? of_right : of_left;
++      indices_of[i] = shared_indices[is_right ? right++ : left++];
 +    }
 +    threadgroup_barrier(mem_flags::mem_threadgroup);
-+    for (uint i = 0; i < 4 && first + i < count; i++) {
-+      shared_values[first + i] = sorted_values[i];
-+      shared_indices[first + i] = sorted_indices[i];
++    for (uint i = 0; i < 4; i++) {
++      shared_orders[first + i] = orders[i];
++      shared_indices[first + i] = indices_of[i];
 +    }
++  }
++  // Elements take the place of what they were sorted by
++  threadgroup_barrier(mem_flags::mem_threadgroup);
++  threadgroup T* shared_values =
++      reinterpret_cast<threadgroup T*>(shared_orders);
++  for (uint i = 0; i < 4; i++) {
++    shared_values[tid + i * group_size] = elements[i];
 +  }
 +  threadgroup_barrier(mem_flags::mem_threadgroup);
 +  for (uint i = tid; i < count && start + i < kept; i += group_size) {
 +    values[values_offset + (start + i) * index_t(values_strides[ndim - 1])] =
-+        shared_values[i];
++        shared_values[shared_indices[i]];
 +    indices[indices_offset + (start + i) * index_t(indices_strides[ndim - 1])] =
 +        start + shared_indices[i];
 +  }
@@ -256,20 +277,22 @@ new file mode 100644
 +  const index_t middle = pair + min(index_t(width), size - pair);
 +  const index_t end = middle + min(index_t(width), size - middle);
 +  constant T* row_values = run_values + row_start;
++  const order_t<T> mask = descending ? ~order_t<T>(0) : 0;
 +  index_t left = pair +
 +      count_left(row_values + pair,
 +                 middle - pair,
 +                 row_values + middle,
 +                 end - middle,
 +                 first - pair,
-+                 descending);
++                 mask);
 +  index_t right = middle + (first - left);
 +  for (index_t to = first;
 +       to < first + min(index_t(4), min(size, index_t(kept)) - first);
 +       to++) {
 +    const bool is_right = left == middle ||
 +        (right < end &&
-+         comes_before(row_values[right], row_values[left], descending));
++         (order_of(row_values[right]) ^ mask) <
++             (order_of(row_values[left]) ^ mask));
 +    const index_t from = row_start + (is_right ? right++ : left++);
 +    values[values_offset + to * index_t(values_strides[ndim - 1])] =
 +        run_values[from];
@@ -505,4 +528,4 @@ def test_a_file_has_the_helpers_once(tmp_path: Path) -> None:
         (copy.root / path).write_text(text)
     both = plan(Checkout(copy.root, "named"), "middle", MIDDLE).changes.apply()
     kernels = next(text for path, text in both.items() if path.endswith("Ranks.metal"))
-    assert kernels.count("inline bool comes_before(") == 1 and "kernel void middle(" in kernels
+    assert kernels.count("inline index_t count_left(") == 1 and "kernel void middle(" in kernels

@@ -418,7 +418,7 @@ def write(copy: Checkout, op: str, found: Unique) -> Checkout:
 def test_helpers_are_in_a_file_once(tmp_path: Path) -> None:
     both = plan(write(prepare(tmp_path), "runs", RUNS), "kinds", KINDS).changes.apply()
     kernels = next(text for path, text in both.items() if path.endswith("Runs.metal"))
-    assert kernels.count("inline uint scan_threadgroup(") == 1 and kernels.count("inline bool comes_before(") == 1
+    assert kernels.count("inline uint scan_threadgroup(") == 1 and kernels.count("inline index_t count_left(") == 1
 
 
 def test_rows_of_a_file_share_kernels(tmp_path: Path) -> None:
