@@ -245,8 +245,12 @@ def index_value(index: Expr, dtype: DType) -> Expr:
     return number(index.integer, dtype) if index.integer is not None else intern(Op.INDEX_VALUE, (index,), dtype.opmath)
 
 
-def walk(*roots: Expr, enters: Callable[[Expr], object] = lambda each: each.args) -> Iterable[Expr]:
-    """Yields every expression once, operands before what uses them; none of those that are not entered."""
+def walk(
+    *roots: Expr,
+    enters: Callable[[Expr], object] = lambda each: each.args,
+    of: Callable[[Expr], Sequence[Expr]] = lambda each: each.args,
+) -> Iterable[Expr]:
+    """Yields every expression once, behind its operands, which `of` gives; one that is not entered, without these."""
     seen: set[Expr] = set()
     stack: list[Expr | None] = [*reversed(roots)]  # after None, one whose operands are done
     while stack:
@@ -258,7 +262,7 @@ def walk(*roots: Expr, enters: Callable[[Expr], object] = lambda each: each.args
         elif each not in seen:
             seen.add(each)
             if enters(each):
-                stack += (each, None, *reversed(each.args))
+                stack += (each, None, *reversed(of(each)))
             else:
                 yield each
 

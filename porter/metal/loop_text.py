@@ -475,7 +475,8 @@ class NestWriter(ExpressionWriter):
 
     def bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
-        within = list(dict.fromkeys(each for root in roots for each in self._within(root)))
+        inner = walk(*roots, enters=lambda each: each not in self.bound and each.op is not Op.REDUCE, of=list_operands)
+        within = [each for each in inner if each in self.bound or each.op is not Op.REDUCE]
         uses = Counter(arg for each in within for arg in list_uses(each))
         for each in within:
             if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
@@ -483,18 +484,6 @@ class NestWriter(ExpressionWriter):
 
     def value_type(self, expr: Expr) -> str:
         return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index
-
-    def _within(self, root: Expr) -> list[Expr]:
-        found: dict[Expr, None] = {}
-        stack = [(root, False)]
-        while stack:
-            each, is_done = stack.pop()
-            if is_done:
-                found[each] = None
-            elif each not in found and not (each.op is Op.REDUCE and each not in self.bound):
-                stack.append((each, True))
-                stack += [(arg, False) for arg in reversed(() if each in self.bound else list_operands(each))]
-        return list(found)
 
 
 def find_uniform(root: Expr, rows: frozenset[Loop], bound: Collection[Expr]) -> Iterator[Expr]:
