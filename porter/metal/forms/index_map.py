@@ -24,10 +24,8 @@ from porter.metal.codegen.launch import DIMS, REDUCE_UTILS
 from porter.metal.codegen.schedule import PLACES
 from porter.metal.forms.form import (
     CONTEXT,
-    FEW_THREADS,
     HEADERS,
     LARGEST_ROWS,
-    MOST_THREADS,
     RESULT,
     Argument,
     Form,
@@ -184,8 +182,7 @@ class IndexMap(Form):
 
     def write_kernels(self, name: str, instances: Sequence[DType], style: KernelStyle) -> FormKernels:
         elements = list_indexed_elements(self.index, instances, self.index_dtypes)
-        limit = FEW_THREADS if self.is_looked_up else MOST_THREADS
-        return write_one_kernel(name, elements, _list_arguments(self), _write_body(self), style, limit=limit)
+        return write_one_kernel(name, elements, _list_arguments(self), _write_body(self), style)
 
     def write_launch(self, kernels: FormKernels, site: Site) -> Launch:
         writer = _Writer(self, kernels, site)

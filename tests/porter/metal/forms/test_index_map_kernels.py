@@ -389,7 +389,7 @@ def test_the_text_of_a_scatter() -> None:
         body,
         """\
 template <typename T, typename index_t>
-kernel void scatter_add(device c10::metal::AtomicType_t<sum_t<T>>* output, constant T* src, constant long* index, constant long* sizes, constant long* output_strides, constant long* src_strides, constant long* index_strides, constant index_t& output_size, constant index_t& output_stride, constant long& ndim, constant long& dim, uint tid [[thread_position_in_grid]]) {
+[[max_total_threads_per_threadgroup(256)]] kernel void scatter_add(device c10::metal::AtomicType_t<sum_t<T>>* output, constant T* src, constant long* index, constant long* sizes, constant long* output_strides, constant long* src_strides, constant long* index_strides, constant index_t& output_size, constant index_t& output_stride, constant long& ndim, constant long& dim, uint tid [[thread_position_in_grid]]) {
   index_t rest = tid;
   index_t output_offset = 0;
   index_t src_offset = 0;

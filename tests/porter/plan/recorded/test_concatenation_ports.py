@@ -73,7 +73,7 @@ new file mode 100644
 +};
 +
 +template <typename T, typename index_t, uint N>
-+kernel void joined(
++[[max_total_threads_per_threadgroup(256)]] kernel void joined(
 +    device T* output,
 +    constant T* input,
 +    constant long* sizes,

@@ -166,7 +166,7 @@ new file mode 100644
 +using namespace metal;
 +
 +template <typename T, typename index_t>
-+kernel void mirrored(
++[[max_total_threads_per_threadgroup(256)]] kernel void mirrored(
 +    device T* output,
 +    constant T* input,
 +    constant long* sizes,
@@ -304,7 +304,7 @@ new file mode 100644
 +    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
 +
 +template <typename T, typename I, typename index_t>
-+kernel void rows_backward(
++[[max_total_threads_per_threadgroup(256)]] kernel void rows_backward(
 +    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant T* grad_output,
 +    constant I* index,
@@ -486,7 +486,7 @@ new file mode 100644
 +    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
 +
 +template <typename T, typename I, typename index_t>
-+kernel void added_at(
++[[max_total_threads_per_threadgroup(256)]] kernel void added_at(
 +    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant T* src,
 +    constant I* index,
@@ -650,7 +650,7 @@ new file mode 100644
 +    conditional_t<::metal::is_integral_v<T>, T, c10::metal::opmath_t<T>>;
 +
 +template <typename T, typename I, typename index_t>
-+kernel void binned(
++[[max_total_threads_per_threadgroup(256)]] kernel void binned(
 +    device c10::metal::AtomicType_t<sum_t<T>>* output,
 +    constant I* input,
 +    constant T* weights,

@@ -93,7 +93,7 @@ new file mode 100644
 +using namespace metal;
 +
 +template <typename T, typename index_t>
-+kernel void stretched_backward(
++[[max_total_threads_per_threadgroup(256)]] kernel void stretched_backward(
 +    device T* grad_input,
 +    constant T* grad_output,
 +    constant long* sizes,
