@@ -19,6 +19,8 @@ _MOST_THREADS = 1024
 _NEIGHBORS = 4  # of a row that a thread reads at once
 _COLUMNS = 32  # neighboring rows of a threadgroup
 _MANY_ROWS = 2048  # that keep a GPU busy where threadgroups have several each
+_SIMDGROUPS = 4096  # that keep a GPU busy; rows of fewer lanes wait less for each other's sums
+_FEW_LANES = 16  # of rows that a threadgroup has several of
 POSITIONS = (
     "uint2 position [[thread_position_in_grid]]",
     "uint2 tid [[thread_position_in_threadgroup]]",
@@ -146,11 +148,14 @@ def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: st
         yield f"const int64_t {prefix}rows = {rows};"
         rows = f"{prefix}rows"
     along = f"at::ceil_div<int64_t>({length}, {_NEIGHBORS * SIMD_LANES}) * {SIMD_LANES}"
+    enough = f"std::max<int64_t>(at::ceil_div<int64_t>({_SIMDGROUPS}, {rows}), 4) * {SIMD_LANES}"
     if inner:
         yield "// lanes go along a row, or have neighboring rows each"
         yield f"const NSUInteger {columns} = {inner} >= {_COLUMNS} && {rows} >= {_MANY_ROWS} ? {_COLUMNS} : 1;"
         along = f"{columns} > 1 ? at::ceil_div<int64_t>({length}, {_NEIGHBORS}) : {along}"
+        enough = f"{columns} > 1 ? {_FEW_LANES} : {enough}"
         most = f"{most} / {columns}"
-    yield f"const auto {lanes} = std::min<NSUInteger>({most}, {along});"
+    yield f"const auto {prefix}enough = {enough};"
+    yield f"const auto {lanes} = std::min<NSUInteger>({most}, std::min<int64_t>({along}, {prefix}enough));"
     yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, 1)"
     yield f"threadsPerThreadgroup:MTLSizeMake({columns if inner else 1}, {lanes}, 1)];"
