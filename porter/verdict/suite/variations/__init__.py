@@ -55,6 +55,7 @@ VARIATIONS: tuple[Variation, ...] = (
     flagged_sizes.STRUCTURED,
     flagged_sizes.ELEMENTWISE,
     flagged_sizes.NUMBERED,
+    many_addends.INFINITE_INPUTS,
     refused_arguments.REFUSED,
     refused_arguments.REFUSED_NUMBERS,
     refused_arguments.REFUSED_CALLS,

@@ -1,4 +1,4 @@
-"""Sums of many elements, of factors of zero, and of squares of small deviations from a mean.
+"""Sums of many elements, of factors of zero beside NaN and infinity, and of squares of small deviations from a mean.
 
 Of a linear operator one element is the sum of many, in results or in gradients: windows that lie over one element,
 indices that are equal, a result that is read from one element, long rows. In 16 bits a sum of hundreds of elements that
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -25,6 +26,7 @@ from porter.verdict.suite.leaves import (
     compute,
     compute_unless_refused,
     has_elements,
+    list_operands,
     list_passed,
     list_tensors,
     put_on_meta,
@@ -34,8 +36,10 @@ from porter.verdict.suite.leaves import (
 )
 from porter.verdict.suite.opinfos import OpInfos, take_spread
 from porter.verdict.suite.refusals import REFUSALS
+from porter.verdict.suite.resizing import resize_along
+from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.sums import convert
-from porter.verdict.suite.variations.choice import choose_samples
+from porter.verdict.suite.variations.choice import choose_samples, list_flags, list_words, varies_in
 from porter.verdict.suite.variations.combines import has_other_tensors, is_finite
 from porter.verdict.suite.variations.more_indices import Way
 from porter.verdict.suite.variations.variation import Expectation, Variation
@@ -240,6 +244,83 @@ def list_zero_factors(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Itera
 
 ZERO_FACTORS = Variation("zero_factors", list_zero_factors)
 
+_WEIGHTED = 4  # samples that differ in words, flags and ranks
+_FACTORS = 3  # tensors of a sample that are infinite in turn
+
+
+def list_infinite_inputs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Samples with an infinite element in three of one tensor, and zeros for half of those that it is multiplied by.
+
+    Zero times infinity is NaN: a kernel that leaves such an addend out as nothing has a number for the CPU's NaN. Left
+    out are samples of which double precision has NaN or infinity elsewhere: a transform spreads them over all results.
+    """
+    if not varies_in(opinfos, op, dtype) or not dtype.is_floating_point:
+        return
+    unlike: dict[str, SampleInput] = {}
+    for sample in opinfos.reaching_samples(op, dtype):
+        if has_elements(sample.input) and len(_list_factors(sample)) > 1:
+            unlike.setdefault(f"{sample.input.ndim} {list_words(sample)} {list_flags(sample)}", sample)
+    for sample in islice(unlike.values(), _WEIGHTED):
+        yield from _list_infinite(op, sample, dtype, "")
+        # A product of a matrix and a vector has a kernel of its own.
+        for _, row in resize_along(op, sample, 0, (1,), max(sample.input.shape)) if len(sample.input) > 1 else ():
+            yield from _list_infinite(op, row, dtype, ", with one row")
+
+
+def _list_infinite(op: OpInfo, sample: SampleInput, dtype: torch.dtype, label: str) -> Iterator[Varied]:
+    for at, factor in enumerate(_list_factors(sample)[:_FACTORS]):
+        zeroed = change_tensors(sample, partial(_zero_half, sample=sample, factor=factor))
+        infinite = _replace_tensor(zeroed, factor, _fill_third(factor, torch.inf))
+        if is_affine(op, zeroed, factor) and has_nan_of_its_own(op, infinite, dtype):
+            yield f"infinite elements of operand {at} times zeros{label}", infinite
+
+
+def _list_factors(sample: SampleInput) -> list[torch.Tensor]:
+    return [tensor for tensor in list_operands(sample) if tensor.is_floating_point() and tensor.numel()]
+
+
+def _zero_half(tensor: torch.Tensor, sample: SampleInput, factor: torch.Tensor) -> torch.Tensor:
+    if tensor is factor or not any(tensor is other for other in _list_factors(sample)):
+        return tensor
+    zeroed = tensor.detach().clone(memory_format=torch.contiguous_format)
+    zeroed.view(-1)[::2] = 0
+    return zeroed
+
+
+def _fill_third(tensor: torch.Tensor, number: float) -> torch.Tensor:
+    filled = tensor.detach().clone(memory_format=torch.contiguous_format)
+    filled.view(-1)[::3] = number
+    return filled
+
+
+def _replace_tensor(sample: SampleInput, replaced: torch.Tensor, other: torch.Tensor) -> SampleInput:
+    return change_tensors(sample, lambda tensor: other if tensor is replaced else tensor)
+
+
+def is_affine(op: OpInfo, sample: SampleInput, factor: torch.Tensor) -> bool:
+    """Whether results are sums of this tensor's elements, each times a number, beside what does not depend on these."""
+    one, other = (_draw(seed)(factor.detach().double()) for seed in (0, 1))
+    sources = (torch.zeros_like(one), one, other, one + other)
+    computed = [_compute_floats(op, _replace_tensor(sample, factor, source), torch.float64) for source in sources]
+    if not computed[0] or len({str([result.shape for result in results]) for results in computed}) > 1:
+        return False
+    every = list(zip(*computed, strict=True))
+    depends = any(not torch.allclose(zero, first) for zero, first, _, _ in every)
+    return depends and all(torch.allclose(first + second - zero, both) for zero, first, second, both in every)
+
+
+def has_nan_of_its_own(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> bool:
+    """Whether a result has NaN, and NaN and infinities are where double precision has them."""
+    results, exact = (_compute_floats(op, sample, each) for each in (dtype, torch.float64))
+    alike = all(
+        torch.equal(one.isnan(), other.isnan()) and torch.equal(one.isinf(), other.isinf())
+        for one, other in zip(results, exact, strict=True)
+    )
+    return alike and any(bool(result.isnan().any()) for result in results)
+
+
+INFINITE_INPUTS = Variation("infinite_inputs", list_infinite_inputs)
+
 
 SAMPLES_OF_SPREADS = 4
 # The first has a variance below 1e-6. Sums of the second are exact in any order, and beside the square of its mean a
@@ -294,11 +375,12 @@ def is_exact(op: OpInfo, sample: SampleInput) -> bool:
 
 def _compute_spread(op: OpInfo, sample: SampleInput, source: torch.Tensor) -> list[torch.Tensor]:
     """The floating results on the CPU for another input, in its precision; none where the call is refused."""
-    call = convert(replace_argument(sample, "input", source), source.dtype)
-    tensors, spec = pytree.tree_flatten((call.input, call.args, call.kwargs))
-    copies = [value.detach().clone() if isinstance(value, torch.Tensor) else value for value in tensors]
-    copied, args, kwargs = pytree.tree_unflatten(copies, spec)
-    results = compute_unless_refused(op, SampleInput(copied, args=args, kwargs=kwargs))
+    return _compute_floats(op, replace_input(sample, source), source.dtype)
+
+
+def _compute_floats(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> list[torch.Tensor]:
+    """The floating results on the CPU in a precision; none where the call is refused."""
+    results = compute_unless_refused(op, copy_sample(convert(sample, dtype)))
     return [value for value in list_tensors(results) if value.is_floating_point()]
 
 
