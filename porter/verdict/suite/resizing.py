@@ -155,7 +155,7 @@ def lengthen_dimensions(
 
 
 def resize_along(
-    op: OpInfo,
+    op: Callable[..., Any],
     sample: SampleInput,
     dim: int,
     sizes: Iterable[int],

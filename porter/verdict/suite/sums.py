@@ -21,6 +21,7 @@ from porter.verdict.suite.leaves import compute
 from porter.verdict.suite.opinfos import watching
 
 Tensors = Sequence[torch.Tensor | None]
+_ONCE = 0.6  # ULP: what rounding once is off by, and float32 before it
 _ALIKE = 1e-3  # relative: what the device has of a call in float32 where its result is the same one
 
 
@@ -51,15 +52,19 @@ class Sums(Gradients):
                 with self.noting():
                     self.same_sums(got, wide[part], exact[part], f"{label}{kind}", sample)
 
-    def match_rounded(self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "") -> None:
-        """Asserts that floating results of a call in 16 bits are what the same call in float32 is, rounded.
+    def match_rounded(
+        self, op: OpInfo, dtype: torch.dtype, sample: SampleInput, device: str, label: str = "", is_once: bool = False
+    ) -> None:
+        """Asserts that floating results of a call in 16 bits are what the same call in float32 is, rounded; or rounded
+        `is_once` from what the device has in float32, where the CPU's are.
 
         Statistics that it returns in 32 bits are rounded too. Not judged is what float32 has no exact digits for, and
         where the device has another result in float32: of what no user sees, such as a total weight of a sum of losses.
         Nor is what a CPU fallback computes.
         """
         with watching(op, self.opinfos.context) as draws:
-            float32, float64 = (_call(op, convert(sample, each)) for each in (torch.float32, torch.float64))
+            every = (dtype, torch.float32, torch.float64)
+            nearest, float32, float64 = (_call(op, convert(sample, each)) for each in every)
         if draws.drawn:
             return
         before = counters.read_kernels()
@@ -69,11 +74,16 @@ class Sums(Gradients):
         with execution.device_context():
             alike = _call(op, mirror_sample(convert(sample, torch.float32), device))
         floating = [to_cpu(each) for each in pytree.tree_leaves(results) if _is_floating(each)]
-        for i, (got, same, wide, exact) in enumerate(zip(floating, map(to_cpu, alike), float32, float64, strict=True)):
-            if got.shape == same.shape == wide.shape:
-                agreed = torch.where(torch.isclose(same, wide, rtol=_ALIKE), got.to(dtype), wide.to(dtype))
-                if excess := excess_of_rounding(agreed, wide, exact, dtype, self.opinfos.context.flushes):
-                    self.fail(f"{label}result {i}: {excess} of what is computed in float32\n{summary(sample)}")
+        every_result = zip(floating, map(to_cpu, alike), nearest, float32, float64, strict=True)
+        for i, (got, same, near, wide, exact) in enumerate(every_result):
+            if got.shape != same.shape or got.shape != wide.shape:
+                continue
+            agreed = torch.where(torch.isclose(same, wide, rtol=_ALIKE), got.to(dtype), wide.to(dtype))
+            if is_once and (excess := excess_of_one_rounding(got.to(dtype), same, near.to(dtype), exact)):
+                self.fail(f"{label}result {i}: {excess}\n{summary(sample)}")
+            excess = excess_of_rounding(agreed, wide, exact, dtype, self.opinfos.context.flushes)
+            if excess:
+                self.fail(f"{label}result {i}: {excess} of what is computed in float32\n{summary(sample)}")
 
     def same_sums(self, got: Tensors, wide: Tensors, exact: Tensors, label: str, sample: SampleInput) -> None:
         """Asserts that each of some tensors in 16 bits is within the bound that float32's own rounding sets."""
@@ -97,6 +107,20 @@ def excess_of_rounding(
     rounded = wide.to(dtype)
     judged = bounds.ulp_with_denormals(rounded, exact) <= 1
     return bounds.excess(torch.where(judged, got.to(dtype), rounded), rounded, exact, [], flushes)
+
+
+def excess_of_one_rounding(got: torch.Tensor, wide: torch.Tensor, nearest: torch.Tensor, exact: torch.Tensor) -> str:
+    """Where a result in 16 bits is not the device's own one in float32, `wide`, rounded once; "" if nowhere.
+
+    Not judged is where the CPU's, `nearest`, is not that of float64, `exact`.
+    """
+    is_judged = bounds.ulp_with_denormals(nearest, exact) <= _ONCE
+    off = torch.where(is_judged, bounds.ulp_with_denormals(got, wide.double()), 0.0)
+    if not bool((off > _ONCE).any()):
+        return ""
+    at = int(off.argmax())
+    error = f"off by {float(off.flatten()[at]):.2f} ULP: {got.flatten()[at].item()} for {wide.flatten()[at].item()}"
+    return f"{error} in float32; the CPU rounds once, to {nearest.flatten()[at].item()}"
 
 
 def _call(op: OpInfo, sample: SampleInput) -> list[torch.Tensor]:

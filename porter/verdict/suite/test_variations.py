@@ -53,11 +53,12 @@ class TestVariations(Elementwise, Sums, Returned):
                 for label, sample in varied:
                     with self.asking(), suppress(Refused):
                         self.edges(op, dtype, sample, device, f"{label}: ")
-        elif variation.expectation is Expectation.ROUNDED:
+        elif variation.expectation in (Expectation.ROUNDED, Expectation.ROUNDED_ONCE):
+            is_once = variation.expectation is Expectation.ROUNDED_ONCE
             with counting():
                 for label, sample in varied:
                     with self.asking():
-                        self.match_rounded(op, dtype, sample, device, f"{label}: ")
+                        self.match_rounded(op, dtype, sample, device, f"{label}: ", is_once)
         elif variation.expectation in SLOPES:
             with counting(slopes=True):
                 for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):

@@ -37,6 +37,7 @@ VARIATIONS: tuple[Variation, ...] = (
     asked_gradients.EMPTY_GRADIENTS,
     many_addends.MANY_ADDENDS,
     wide_accumulation.WIDE_ACCUMULATION,
+    wide_accumulation.ONE_ROUNDING,
     channels_last.CHANNELS,
     flagged_sizes.FLAGGED_SIZES,
     more_indices.INDEX_TYPES,

@@ -30,6 +30,7 @@ class Expectation(Enum):
     GRADIENTS = "the CPU's results and gradients"
     SUMS = "what sums in 32 bits are, rounded, and the gradients likewise"
     ROUNDED = "what the same call in 32 bits is, rounded"
+    ROUNDED_ONCE = "what the same call in 32 bits is on the device, rounded once, where the CPU's is"
     REFUSAL = "an error, as on the CPU"
 
 

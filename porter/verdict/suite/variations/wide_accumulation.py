@@ -20,11 +20,11 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import change_tensors, compute, list_tensors
+from porter.verdict.suite.leaves import change_tensors, compute, compute_unless_refused, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import Call, call_overload, record_calls
 from porter.verdict.suite.refusals import REFUSALS
-from porter.verdict.suite.resizing import lengthen_dimensions
+from porter.verdict.suite.resizing import lengthen_dimensions, resize_along
 from porter.verdict.suite.samples import count_results
 from porter.verdict.suite.sums import convert, excess_of_rounding
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
@@ -66,14 +66,19 @@ def _list_all(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
                 seen.add(call.base)
 
 
-def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[Call]:
-    """Calls of operators under test that an OpInfo's samples end in: of each row a few that differ in numbers."""
+def choose_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, prefers_rows: bool = False) -> list[Call]:
+    """Calls of operators under test that an OpInfo's samples end in: of each row of ATen a few that differ in numbers,
+    with the first of alike ones, or the one with the most results.
+    """
     samples = opinfos.reaching_samples(op, dtype, requires_grad=op.supports_autograd)
     chosen: dict[str, dict[str, Call]] = {}
     for call in record_calls(op, samples[:: len(samples) // _SAMPLES + 1], opinfos.context.bases):
         first = call.args[0] if call.args else None
         if isinstance(first, torch.Tensor) and first.dtype is dtype and first.ndim and first.numel():
-            chosen.setdefault(call.name, {}).setdefault(_describe(call), call)
+            alike = chosen.setdefault(call.name, {})
+            other = alike.setdefault(_describe(call), call)
+            if prefers_rows and _count_results(other.make_sample()) < _count_results(call.make_sample()):
+                alike[_describe(call)] = call
     return [call for calls in chosen.values() for call in list(calls.values())[:_CALLS]]
 
 
@@ -222,6 +227,69 @@ WIDE_ACCUMULATION = Variation(
     "wide_accumulation",
     list_accumulating,
     expectation=Expectation.ROUNDED,
+    dtypes=(torch.float16, torch.bfloat16),
+    calls_overloads=True,
+)
+
+
+# Elements of a row: the nearest number that 16 bits have is off by half of what they tell apart, and so is that for
+# what a variance of so many is multiplied by.
+COUNTS = {torch.float16: 2_051, torch.bfloat16: 259}
+_MOST_OTHERS = 9  # elements along other dimensions
+_OF_COUNTS = 20  # samples of an operator
+_SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7, 0.64, 0.58)  # of elements with one result: each has other last digits
+
+
+def list_rounded_once(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Calls that reduce rows of a count that 16 bits do not have: a kernel that divides by it in 16 bits, or in 16 bits
+    at all, rounds more often than once.
+    """
+    if opinfos.plans(dtype) or dtype in opinfos.grad_dtypes:
+        yield from islice(_list_counted(opinfos, op, dtype), _OF_COUNTS)
+
+
+def _list_counted(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    for call in choose_calls(opinfos, op, dtype, prefers_rows=True):
+        sample = call.make_sample()
+        is_one = min(_count_results(sample), default=0) == 1
+        dims = dict.fromkeys((sample.input.ndim - 1, *range(sample.input.ndim)))
+        rows = ((dim, each) for dim in dims if (each := _lengthen_rows(sample, dim, dtype, is_one)) is not None)
+        # A loss has classes along one of two dimensions.
+        for dim, resized in islice(rows, 2 if has_other_tensors(sample) else 1):
+            for scale in _SCALES if is_one else _SCALES[:1]:
+                change = partial(_scale_rows, shape=resized.input.shape, dim=dim, scale=scale)
+                label = f"{call.name}: rows of {COUNTS[dtype]} along dimension {dim}, times {scale}"
+                yield label, change_tensors(resized, change)
+
+
+def _lengthen_rows(sample: SampleInput, dim: int, dtype: torch.dtype, is_one: bool) -> SampleInput | None:
+    """The sample with rows of such a count along a dimension, if floating results have no more elements then."""
+    counts = _count_results(sample)
+    resized = resize_along(call_overload, sample, dim, (COUNTS[dtype],), 1 if is_one else _MOST_OTHERS)
+    lengthened = ((rows, _count_results(rows)) for _, rows in resized)
+    return next((rows for rows, now in lengthened if now and all(map(int.__le__, now, counts))), None)
+
+
+def _scale_rows(tensor: torch.Tensor, shape: torch.Size, dim: int, scale: float) -> torch.Tensor:
+    """Positive elements, as of a sum near zero 32 bits have few digits; those of each row times another factor."""
+    if not tensor.is_floating_point():
+        return tensor
+    scaled = tensor.detach().abs() * scale
+    if tensor.shape != shape:
+        return scaled
+    kept = [size for at, size in enumerate(shape) if at != dim]
+    return scaled * torch.linspace(0.5, 1, math.prod(kept)).view(kept).unsqueeze(dim).to(tensor.dtype)
+
+
+def _count_results(sample: SampleInput) -> list[int]:
+    results = list_tensors(compute_unless_refused(call_overload, sample))
+    return [result.numel() for result in results if result.is_floating_point()]
+
+
+ONE_ROUNDING = Variation(
+    "one_rounding",
+    list_rounded_once,
+    expectation=Expectation.ROUNDED_ONCE,
     dtypes=(torch.float16, torch.bfloat16),
     calls_overloads=True,
 )

@@ -12,8 +12,8 @@ from torch.testing._internal.opinfo.core import SampleInput
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import call_overload, record_calls
-from porter.verdict.suite.sums import convert, excess_of_rounding
-from porter.verdict.suite.variations.wide_accumulation import LARGE, LENGTH, list_accumulating
+from porter.verdict.suite.sums import convert, excess_of_one_rounding, excess_of_rounding
+from porter.verdict.suite.variations.wide_accumulation import LARGE, LENGTH, list_accumulating, list_rounded_once
 from tests.porter.verdict.suite.variations.shown import find_op
 
 Call = Callable[..., torch.Tensor]
@@ -140,3 +140,48 @@ def test_weights_that_long_indices_pick_are_added_up() -> None:
             if seen:
                 break
     assert seen
+
+
+def divide(sum_of: torch.Tensor, count: int, factor: float, dtype: torch.dtype, result: torch.dtype) -> torch.Tensor:
+    """A sum that is right, and is divided by a count in a type."""
+    quotient = sum_of.to(dtype) / torch.tensor(float(count)).to(dtype) * torch.tensor(factor).to(dtype)
+    return quotient.to(result)
+
+
+def divide_var(sample: SampleInput, dtype: torch.dtype) -> torch.Tensor:
+    correction = {"correction": 1, **sample.kwargs}["correction"]
+    exact = call(convert(sample, torch.float64))
+    count = sample.input.numel() // exact.numel()
+    bessel = count / (count - correction)
+    return divide(exact * count / bessel, count, bessel, dtype, sample.input.dtype)
+
+
+def divide_mean(sample: SampleInput, dtype: torch.dtype) -> torch.Tensor:
+    exact = call(convert(sample, torch.float64))
+    count = sample.input.numel() // exact.numel()
+    return divide(exact * count, count, 1.0, dtype, sample.input.dtype)
+
+
+@pytest.mark.parametrize(("name", "compute"), [("var", divide_var), ("mean", divide_mean)])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_a_last_division_in_16_bits_is_seen(name: str, compute: Any, dtype: torch.dtype) -> None:
+    opinfos, op = OpInfos(Context(bases=(name,))), find_op(name)
+    seen = 0
+    for _, sample in list_rounded_once(opinfos, op, dtype):
+        nearest, wide, exact = (call(convert(sample, each)) for each in (dtype, torch.float32, torch.float64))
+        right, wrong = (compute(sample, each) for each in (torch.float32, dtype))
+        assert not excess_of_one_rounding(right, wide, nearest, exact)
+        seen += bool(excess_of_one_rounding(wrong, wide, nearest, exact))
+    assert seen
+
+
+def test_of_what_the_cpu_does_not_round_once_nothing_is_asked() -> None:
+    exact = torch.tensor([1.0, 3.0], dtype=torch.float64)
+    near, far = torch.tensor([1.0, 3.0]).half(), torch.tensor([1.0, 3.0 + 2**-8]).half()
+    assert excess_of_one_rounding(far, exact.float(), near, exact)
+    assert not excess_of_one_rounding(far, exact.float(), far, exact)
+
+
+def test_what_reduces_nothing_has_no_rows_of_such_a_count() -> None:
+    for name in ("softmax", "cumsum"):
+        assert not list(list_rounded_once(OpInfos(Context(bases=(name, f"_{name}"))), find_op(name), torch.float16))
