@@ -72,6 +72,7 @@ VARIATIONS: tuple[Variation, ...] = (
     wide_accumulation.WIDE_RESULTS,
     wide_accumulation.SLOPES_OF_WIDE_INPUTS,
     wide_sizes.WIDE_SIZES,
+    wide_sizes.LONGER_ROWS,
     wide_sizes.WIDE_GRADIENTS,
     wide_sizes.WIDER_GRADIENTS,
     wide_sizes.WIDE_GRADIENTS_IN_16_BITS,

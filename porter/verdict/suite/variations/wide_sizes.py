@@ -37,6 +37,7 @@ from porter.verdict.suite.variations.variation import Expectation, Operators, Va
 LONG = 70_001  # more than 2^16, and nothing that 16 bits make of it is another size
 SHORT = 1 << 16
 BATCH, CHANNELS = 257, 263  # more than 2^16 together
+LONGER = 280_001  # more than 2^16 times four, which a thread may have of a row
 LENGTH, COLUMNS = 260, 2_080  # so many columns that threadgroups have several each, which are read in several turns
 SAMPLES = 4
 GRADIENT_SAMPLES = 2
@@ -70,6 +71,14 @@ def list_wide(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
         if label not in seen and len(seen) < NUMBERED:
             seen.add(label)
             yield label, sample
+
+
+def list_longer_rows(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
+    """Two samples with a row of which the threads are past 16 bits, where each has four elements."""
+    chosen = choose_samples(opinfos, op, dtype, SAMPLES) if varies_in(opinfos, op, dtype) else []
+    longs = ({sample.input.ndim - 1: LONGER} for sample in chosen)
+    rows = (lengthen_dimensions(op, *each, LONGER + LONGER // 4) for each in zip(chosen, longs, strict=True))
+    yield from islice(((f"{LONGER} along the last dimension", row) for row in rows if row is not None), 2)
 
 
 def list_columns(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
@@ -214,6 +223,7 @@ def name_dimensions(sample: SampleInput) -> Mapping[str, Mapping[int, int]]:
 
 
 WIDE_SIZES = Variation("wide_sizes", list_wide, dtypes=TYPES)
+LONGER_ROWS = Variation("longer_rows", list_longer_rows, thorough=True)
 LONG_GRADIENTS = Variation(
     "long_gradients", partial(list_long_gradients, rows=SLICED_ROW), expectation=Expectation.GRADIENTS
 )

@@ -19,6 +19,7 @@ from porter.verdict.suite.variations.wide_sizes import (
     LONG,
     LONG_GRADIENTS,
     LONGER_GRADIENTS,
+    LONGER_ROWS,
     ROW,
     SLICED_ROW,
     WIDE_GRADIENTS,
@@ -55,6 +56,24 @@ def triangle(x: torch.Tensor, diagonal: int = 0) -> torch.Tensor:
 
 def gather(x: torch.Tensor, dim: int, index: torch.Tensor, **rest: Any) -> torch.Tensor:
     return torch.gather(x, dim, index % SHORT, **rest)
+
+
+def read_by_threads(op: Call) -> Call:
+    """An operator that reads four elements by each of as many threads as 16 bits count."""
+
+    def compute(x: torch.Tensor, *args: Any, **rest: Any) -> Any:
+        read = 4 * (((x.shape[-1] - 1) // 4 + 1) % SHORT) if x.ndim else 1
+        at = torch.arange(x.shape[-1]) if x.ndim else None
+        return op(x if at is None else torch.where(at < read, x, x.flatten()[0]), *args, **rest)
+
+    return compute
+
+
+@pytest.mark.parametrize(("name", "op"), [("median", torch.median), ("cumsum", torch.cumsum), ("sum", torch.sum)])
+def test_a_row_whose_threads_are_past_16_bits_is_found(name: str, op: Call) -> None:
+    info = find_op(name)
+    assert not is_shown(WIDE_SIZES, info, read_by_threads(op))
+    assert is_shown(LONGER_ROWS, info, read_by_threads(op)) and not is_shown(LONGER_ROWS, info, op)
 
 
 def start_anew(scan: Call) -> Call:
