@@ -174,8 +174,18 @@ def shift_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
     subsets = (chosen for count in range(len(numbers)) for chosen in combinations(range(len(numbers)), count + 1))
     for chosen in subsets if expected is not None else ():
         far, exact = (_add_to_numbers(sample, chosen, amount) for amount in (by, _INEXACT))
-        if _shapes(op, far) == expected == _shapes(op, exact) and _follows(op, sample, exact):
+        is_shifted = _shapes(op, far) == expected == _shapes(op, exact)
+        if is_shifted and _follows(op, sample, exact, lambda result: result + _INEXACT):
             yield f"numbers {', '.join(map(str, chosen))} larger by {by}", far
+
+
+def scale_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
+    """Yields a call of whole numbers alone with all of them times that, if its results are: steps are far apart too."""
+    first, *rest = (value * by for value in (sample.input, *sample.args))
+    far = SampleInput(first, args=tuple(rest), kwargs=sample.kwargs)
+    expected = _shapes(op, sample)
+    if expected is not None and _shapes(op, far) == expected and _follows(op, sample, far, lambda result: result * by):
+        yield f"all numbers times {by}", far
 
 
 def _add_to_numbers(sample: SampleInput, chosen: Collection[int], amount: int) -> SampleInput:
@@ -184,8 +194,10 @@ def _add_to_numbers(sample: SampleInput, chosen: Collection[int], amount: int) -
     return SampleInput(first, args=tuple(rest), kwargs=sample.kwargs)
 
 
-def _follows(op: OpInfo, sample: SampleInput, larger: SampleInput) -> bool:
-    """Whether all elements of the CPU's result are larger by `_INEXACT` for the second sample, and there are several.
+def _follows(
+    op: OpInfo, sample: SampleInput, larger: SampleInput, change: Callable[[torch.Tensor], torch.Tensor]
+) -> bool:
+    """Whether all elements of the CPU's result are changed so for the second sample, and there are several.
 
     One may be a number of the call itself.
     """
@@ -193,7 +205,7 @@ def _follows(op: OpInfo, sample: SampleInput, larger: SampleInput) -> bool:
         result, other = (compute(op, each) for each in (sample, larger))
     except Exception:  # of any kind: the operator need not take such numbers
         return False
-    return isinstance(result, torch.Tensor) and result.numel() > 1 and torch.equal(result + _INEXACT, other)
+    return isinstance(result, torch.Tensor) and result.numel() > 1 and torch.equal(change(result), other)
 
 
 def _is_integer(value: Any, dtype: torch.dtype) -> bool:

@@ -23,6 +23,7 @@ from porter.verdict.suite.leaves import list_tensors
 from porter.verdict.suite.opinfos import opinfos, parametrize_over
 from porter.verdict.suite.overloads import call_overload
 from porter.verdict.suite.samples import copy_sample
+from porter.verdict.suite.variations.made_of_numbers import pick_samples
 from porter.verdict.suite.wide_operands import list_wide_operands
 
 OPINFOS = opinfos(get_context())
@@ -44,7 +45,7 @@ class TestIndexWidth(Gradients):
     @parametrize_over(FORWARD, allowed_dtypes=[torch.float32, torch.int64])
     def test_wide_indices(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            for sample in OPINFOS.pick_samples(op, dtype):
+            for sample in pick_samples(OPINFOS, op, dtype):
                 self.widen(op, dtype, sample, lambda given: list_tensors(self.mps(op, given, device)))
 
     @parametrize_over(BACKWARD, dtypes=OpDTypes.supported_backward, allowed_dtypes=[torch.float32])

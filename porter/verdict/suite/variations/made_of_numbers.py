@@ -42,6 +42,11 @@ def choose_numbered(samples: Iterable[SampleInput]) -> list[SampleInput]:
     return [sample for alike in several.values() for sample in alike[:SAMPLES]]
 
 
+def pick_samples(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    """A few samples with a tensor input, or where an operator takes none, of numbers."""
+    return opinfos.pick_samples(op, dtype) or choose_numbered(opinfos.reaching_samples(op, dtype))
+
+
 def vary_numbers(sample: SampleInput, dtype: torch.dtype) -> Iterator[Varied]:
     """The sample with each number far from zero, and integers with a fraction more or the last so beside."""
     places: list[Place] = ["input", *range(len(sample.args))]

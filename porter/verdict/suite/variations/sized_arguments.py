@@ -17,6 +17,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import (
     Varied,
     keep_computed,
+    scale_numbers,
     shift_integers,
     shift_numbers,
     spread_integers,
@@ -31,6 +32,7 @@ from porter.verdict.suite.variations.choice import choose_factories, choose_flag
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 SAMPLES = 3
+SCALE = (1 << 32) + 1  # of no float, nor of 32 bits
 MOST = 32  # calls tried for each sample
 MOST_RESULTS = 1 << 16
 
@@ -138,6 +140,7 @@ def list_far_numbers(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
         varied += [each for sample in chosen for each in spread_integers(op, tell_apart(sample))]
         factories = choose_factories(opinfos, op, dtype, SAMPLES)
         varied += [each for sample in factories for by in SHIFTS for each in shift_numbers(op, sample, by)]
+        varied += [each for sample in factories for each in scale_numbers(op, sample, SCALE)]
     yield from keep_computed(stay_inside(op), varied)
 
 

@@ -52,6 +52,15 @@ def count(*numbers: Any, **named: Any) -> torch.Tensor:
     return far.to(counted.dtype)
 
 
+def step_in_floats(*numbers: Any, **named: Any) -> torch.Tensor:
+    counted = torch.arange(*numbers, **named)
+    if len(numbers) < 3 or any(type(number) is not int for number in numbers):
+        return counted
+    steps: torch.Tensor = torch.arange(len(counted)).float() * float(torch.tensor(float(numbers[2])))
+    far: torch.Tensor = steps.to(counted.dtype) + numbers[0]
+    return far
+
+
 def fill_index(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
     return torch.index_fill(x, dim, index, int(float(value)))
 
@@ -66,6 +75,7 @@ def fill_index(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> to
         ("searchsorted", torch.int64, search),
         ("index_fill", torch.int64, fill_index),
         ("arange", torch.int64, count),
+        ("arange", torch.int64, step_in_floats),
     ],
 )
 def test_a_whole_number_that_is_another_in_32_bits_or_as_a_float(name: str, dtype: torch.dtype, wrong: Call) -> None:

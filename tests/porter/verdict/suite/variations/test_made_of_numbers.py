@@ -11,7 +11,7 @@ import torch
 from porter.verdict.suite.compare import loses_more_than_fraction
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.variations.made_of_numbers import COUNTED
+from porter.verdict.suite.variations.made_of_numbers import COUNTED, pick_samples
 from porter.verdict.suite.variations.refused_arguments import list_refused
 from tests.porter.verdict.suite.variations.shown import find_op, find_shown, is_shown_as_given
 
@@ -57,3 +57,10 @@ def test_an_end_on_the_other_side_of_the_start_is_refused() -> None:
     op = find_op("arange")
     labels = [label for label, _ in list_refused(OpInfos(Context(bases=("arange",))), op, torch.float32)]
     assert any("inconsistent with step sign" in label for label in labels)
+
+
+def test_what_takes_no_tensor_has_samples_of_numbers_where_others_have_those_of_tensors() -> None:
+    """A range is asked for with indices of 64 bits too."""
+    for name, kind in (("arange", (int, float)), ("cumsum", torch.Tensor)):
+        samples = pick_samples(OpInfos(Context(bases=(name,))), find_op(name), torch.float32)
+        assert samples and all(isinstance(sample.input, kind) for sample in samples)
