@@ -22,12 +22,13 @@ from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.consistency import Consistency, to_cpu
 from porter.verdict.suite.context import aten_names, base_name
 from porter.verdict.suite.kept_outcomes import on_cpu
-from porter.verdict.suite.leaves import compute
+from porter.verdict.suite.leaves import Place, compute
 
 Overload = torch._ops.OpOverload
 _OF_RESULTS = ("dtype", "layout", "device", "pin_memory")  # of a factory, which has no say where it gets tensors
 
 
+WRITTEN_OVER = "written_over"  # the argument of `call_overload`
 AS_RECORDED = " as recorded"  # behind the name of a row, in the label of a call whose arguments are as they were
 
 
@@ -72,10 +73,17 @@ class Call:
 
 
 @on_cpu
-def call_overload(*args: Any, overload: str, **kwargs: Any) -> Any:
-    """Calls the overload of a row, as `median.dim_values`. Raises what it does."""
+def call_overload(
+    *args: Any, overload: str, written_over: Mapping[str, Place] = MappingProxyType({}), **kwargs: Any
+) -> Any:
+    """Calls the overload of a row, as `median.dim_values`. Raises what it does.
+
+    Results named in `written_over` are written to the memory of an argument, by its position or name: a copy of a call
+    for another device shares no memory among its tensors.
+    """
     base, _, name = overload.partition(".")
-    return getattr(getattr(torch.ops.aten, base), name or "default")(*args, **kwargs)
+    outs = {out: kwargs[place] if isinstance(place, str) else args[place] for out, place in written_over.items()}
+    return getattr(getattr(torch.ops.aten, base), name or "default")(*args, **kwargs, **outs)
 
 
 def name_row(overload: Overload) -> str:
@@ -205,7 +213,7 @@ class Returned(Consistency):
         if returning is None:
             return set()
         writing, overload = returning
-        outs = {each.name for each in writing._schema.arguments if each.is_out}
+        outs = {WRITTEN_OVER, *(each.name for each in writing._schema.arguments if each.is_out)}
         kwargs = {name: value for name, value in sample.kwargs.items() if name not in outs}
         returned = SampleInput(sample.input, args=sample.args, kwargs={**kwargs, "overload": name_row(overload)})
         want = self.cpu(call_overload, returned)

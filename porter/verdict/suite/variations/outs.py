@@ -1,4 +1,5 @@
-"""Results written to tensors in other memory layouts, by the rows that take them, as `median.dim_values`.
+"""Results written to tensors in other memory layouts, and over arguments, by the rows that take them, as
+`median.dim_values`.
 
 Of several results each has another layout. Host code that takes one for all writes to places that are not its own, and
 so does a kernel that fills memory from its start; what is beside the elements of a result has to stay.
@@ -7,6 +8,7 @@ so does a kernel that fills memory from its start; what is beside the elements o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -14,15 +16,25 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.layouts import OFFSET
+from porter.verdict.suite.leaves import Place, compute
 from porter.verdict.suite.opinfos import OpInfos, is_pointwise, take_spread
-from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls, writes_results
+from porter.verdict.suite.overloads import (
+    WRITTEN_OVER,
+    Call,
+    Overload,
+    call_overload,
+    name_row,
+    record_calls,
+    writes_results,
+)
+from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import choose_vectors, varies_in
 from porter.verdict.suite.variations.variation import Operators, Variation
 
 _FILLING = 7  # what results hold before, so that one which nobody writes to differs
 _MOST_ELEMENTS = 4096
 _MOST_CALLS = 2  # of each row
-Place = Callable[[torch.Tensor], torch.Tensor]
+Layout = Callable[[torch.Tensor], torch.Tensor]
 Written = tuple[Call, Overload, list[torch.Tensor]]  # a call, the row that writes its results, and these
 
 
@@ -51,7 +63,7 @@ def place_channels_last(result: torch.Tensor) -> torch.Tensor:
     return torch.full_like(result, _FILLING, memory_format=layouts[result.ndim])
 
 
-PLACES: Mapping[str, Place] = {
+PLACES: Mapping[str, Layout] = {
     "with an offset": place_with_offset,
     "reversed": place_reversed,
     "apart": place_apart,
@@ -76,13 +88,20 @@ def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
 def _list_placed(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: bool) -> Iterator[Varied]:
     samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
     chosen: dict[str, list[Written]] = {}
+    shared: dict[str, tuple[SampleInput, list[torch.Tensor]]] = {}
     for row, written in _list_written(opinfos, op, samples):
+        for label, sample in share_memory(*written):
+            size = sample.input.numel()
+            if size <= _MOST_ELEMENTS and (label not in shared or shared[label][0].input.numel() < size):
+                shared[label] = sample, written[2]
         ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(row, [])]
         if sum(map(torch.numel, written[2])) <= _MOST_ELEMENTS and written[2][0].ndim not in ranks:
             chosen.setdefault(row, []).append(written)
     for calls in chosen.values():
         largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
         yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
+    computed = keep_computed(call_overload, [(label, sample) for label, (sample, _) in shared.items()])
+    yield from ((label, sample) for label, sample in computed if _gives(sample, shared[label][1]))
 
 
 def _list_written(opinfos: OpInfos, op: OpInfo, samples: Iterable[SampleInput]) -> Iterator[tuple[str, Written]]:
@@ -130,6 +149,33 @@ def shift_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) 
         places = [place_with_offset if at == shifted else torch.empty_like for at in range(len(results))]
         outs = [place(result) for place, result in zip(places, results, strict=True)]
         yield f"{name_row(overload)}: {names[shifted]} alone with an offset", _make_sample(call, overload, names, outs)
+
+
+def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -> Iterator[Varied]:
+    """Yields samples in which a result is written to the memory of an argument of its shape and type, for each such
+    argument: a kernel that writes before all threads have read reads what it wrote. Other results have their own.
+    """
+    names = [each.name for each in overload._schema.arguments if each.is_out]
+    places: list[tuple[Place, Any]] = [*enumerate(call.args), *call.kwargs.items()]
+    for place, value in places:
+        tensor = value if isinstance(value, torch.Tensor) and value.numel() else None
+        alike = (at for at, result in enumerate(results) if tensor is not None and _is_like(tensor, result))
+        over = next(alike, None)
+        if over is not None:
+            others = {names[at]: torch.empty_like(result) for at, result in enumerate(results) if at != over}
+            sample = copy_sample(call.make_sample(overload, **others))
+            sample.kwargs[WRITTEN_OVER] = {names[over]: place}
+            yield f"{name_row(overload)}: {names[over]} over argument {place}", sample
+
+
+def _is_like(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (one.shape, one.dtype, one.layout) == (other.shape, other.dtype, other.layout)
+
+
+def _gives(sample: SampleInput, results: Sequence[torch.Tensor]) -> bool:
+    """Whether the CPU gives these results: of a matrix that is multiplied in place it gives others."""
+    shared = pytree.tree_leaves(compute(call_overload, copy_sample(sample)))
+    return all(torch.allclose(one, other, equal_nan=True) for one, other in zip(shared, results, strict=True))
 
 
 def _make_sample(call: Call, overload: Overload, names: Sequence[str], outs: Sequence[torch.Tensor]) -> SampleInput:

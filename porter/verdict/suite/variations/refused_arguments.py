@@ -19,25 +19,25 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from porter.verdict.suite.arguments import Varied, keep_refused
 from porter.verdict.suite.context import aten_names
-from porter.verdict.suite.leaves import Place, compute, list_passed, replace_argument
+from porter.verdict.suite.leaves import Place, compute, list_passed, list_tensors, replace_argument
 from porter.verdict.suite.made_opinfos import is_made
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos, take_spread
-from porter.verdict.suite.overloads import call_overload, name_row, record_calls
+from porter.verdict.suite.overloads import Call, Overload, call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample
-from porter.verdict.suite.variations.made_of_numbers import choose_numbered
-from porter.verdict.suite.variations.outs import find_outs
+from porter.verdict.suite.variations.made_of_numbers import pick_samples
+from porter.verdict.suite.variations.outs import find_outs, share_memory
 from porter.verdict.suite.variations.variation import Expectation, Operators, Variation
 
 _SAMPLES = 2
 _MOST = 96  # calls tried for each sample
-_FLAG = "flag"
+_FLAG, _TYPE, _SHARED = "flag", "type", "memory"
 _NO_WORD = "no such value"
 _REALS = (-1.0, 0.0, 2.0)  # a probability is neither below 0 nor above 1, and a width is positive
 _PLACE = re.compile(r"""\bat "[^"]*":\d+""")  # of an internal assertion, in a file of aten/src/ATen/native/cpu too
-_CPU_ALONE = re.compile(
-    r"not implemented for|not supported on cpu|no kernel|CPU|\bMKL\b", re.I
-)  # another device may have it
+_LACKS = "not implemented for|not supported on cpu|no kernel"
+_CPU_LACKS = re.compile(_LACKS, re.I)
+_CPU_ALONE = re.compile(rf"{_LACKS}|CPU|\bMKL\b", re.I)  # another device may have it
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ def list_refused(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, tensors: bool
     of elementwise operators.
     """
     seen: set[tuple[str, ...]] = set()
-    chosen = opinfos.pick_samples(op, dtype) or choose_numbered(opinfos.reaching_samples(op, dtype))
-    for sample in chosen[:_SAMPLES]:
+    for sample in pick_samples(opinfos, op, dtype)[:_SAMPLES]:
         yield from _keep_unlike(op, [*_vary(sample, tensors), *_vary_omitted(op, sample)][:_MOST], seen)
 
 
@@ -75,19 +74,52 @@ def list_refused_calls(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     """
     slopes = op.supports_autograd and dtype.is_floating_point
     bases, rows = opinfos.context.bases, opinfos.context.rows
-    called: dict[str, SampleInput] = {}
+    calls: dict[str, Call] = {}
     for call in record_calls(op, take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes)), bases):
-        is_own = call.base in aten_names(op) and not inspect.isfunction(op.op) and not is_made(op)
-        if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel() and not is_own:
-            called.setdefault(call.name, call.make_sample(**call.defaults))
-            # Of reflection_pad2d a port may serve the row that writes results alone, and F.pad calls another.
-            for writing in find_outs(call.overload, rows) if rows and call.name not in rows else ():
-                outs = {each.name: call.args[0].new_empty(0) for each in writing._schema.arguments if each.is_out}
-                called.setdefault(name_row(writing), call.make_sample(writing, **call.defaults, **outs))
-    for sample in called.values():
-        kept = {"overload", *(name for name, value in sample.kwargs.items() if _is_empty(value))}
-        changes = [each for each in _vary(sample, tensors=True) if each.place not in kept]
-        yield from _keep_unlike(call_overload, changes[:_MOST], set(), opinfos.context.has_before)
+        if call.args and isinstance(call.args[0], torch.Tensor) and call.args[0].numel():
+            calls[call.name] = max(calls.get(call.name, call), call, key=_count_tensors)
+    is_asked_whole = inspect.isfunction(op.op) or is_made(op)
+    changes: dict[str, list[_Change]] = {}
+    for name, call in calls.items():
+        is_whole = is_asked_whole or call.base not in aten_names(op)
+        if is_whole:
+            changes[name] = _vary_call(call)
+        # Of reflection_pad2d a port may serve the row that writes results alone, and F.pad calls another.
+        for writing in find_outs(call.overload, rows) if rows else ():
+            changes.setdefault(name_row(writing), _vary_writing(call, writing, is_whole and name not in rows))
+    for varied in changes.values():
+        yield from _keep_unlike(call_overload, varied, set(), opinfos.context.has_before)
+
+
+def _count_tensors(call: Call) -> int:
+    """A call without its optional weight says nothing of what a weight may be."""
+    return len(list_tensors((call.args, call.kwargs)))
+
+
+def _vary_call(call: Call, overload: Overload | None = None, **others: torch.Tensor) -> list[_Change]:
+    sample = call.make_sample(overload, **call.defaults, **others)
+    # Of a tensor without elements, as a statistic that was not saved, nothing is read.
+    kept = {"overload", *(str(place) for place, value in list_passed(sample) if _is_empty(value))}
+    return [each for each in _vary(sample, tensors=True) if each.place not in kept][:_MOST]
+
+
+def _vary_writing(call: Call, writing: Overload, is_served_alone: bool) -> list[_Change]:
+    """Changes of a call that writes results: each of these to a tensor of another kind, and where no row under test
+    returns what this one writes, those of its arguments.
+    """
+    results = list_tensors(call.overload(*call.args, **call.kwargs))
+    names = [each.name for each in writing._schema.arguments if each.is_out]
+    if len(names) != len(results):  # a gradient that a mask leaves out
+        return []
+    outs = {name: result.new_empty(0) for name, result in zip(names, results, strict=True)}
+    sample = call.make_sample(writing, **call.defaults, **outs)
+    of_results = [
+        _Change(name, label, replace_argument(sample, name, other), _TYPE)
+        for name, out in outs.items()
+        for label, other in _change_kind(out)
+    ]
+    shared = [_Change("results", label, varied, _SHARED) for label, varied in share_memory(call, writing, results)]
+    return [*(_vary_call(call, writing, **outs) if is_served_alone else ()), *of_results, *shared]
 
 
 def _is_empty(value: Any) -> bool:
@@ -99,15 +131,23 @@ def _keep_unlike(
 ) -> Iterator[Varied]:
     """One of those that the CPU refuses for each place, kind and message that is not among those `seen`.
 
-    A flag that only the CPU may refuse is among them where the fork `has_before` its port a function that is asked too.
+    What only the CPU may refuse is among them where the fork `has_before` its port a function that is asked too.
     """
     for at, sample in keep_refused(call, [(str(at), change.sample) for at, change in enumerate(changes)]):
         change, why = changes[int(at)], _ask(call, sample)
         key = change.place, change.kind, re.sub(r"-?\d+", "N", why)
-        is_asked = has_before and change.kind == _FLAG
-        if why and key not in seen and (is_asked or not _CPU_ALONE.search(_PLACE.sub("", why))):
+        plain = _PLACE.sub("", why)
+        is_asked = has_before and _may_be_asked(change.kind, plain)
+        if why and key not in seen and (is_asked or (change.kind != _SHARED and not _CPU_ALONE.search(plain))):
             seen.add(key)
             yield f"{change.label}: {why.splitlines()[0]}", sample
+
+
+def _may_be_asked(kind: str, why: str) -> bool:
+    """Whether another device may refuse a call as the CPU does: a flag, a result in the memory of an argument, or a
+    type of one tensor that does not go with the others, which batch_norm refuses as "mixed dtype (CPU)".
+    """
+    return kind in (_FLAG, _SHARED) or (kind == _TYPE and not _CPU_LACKS.search(why))
 
 
 def _ask(op: Callable[..., Any], sample: SampleInput) -> str:
@@ -133,7 +173,7 @@ def _vary(sample: SampleInput, tensors: bool) -> Iterator[_Change]:
 
 def _replace(sample: SampleInput, place: Place, value: Any, sizes: Sequence[int]) -> Iterator[_Change]:
     for at, told, other in _list_others(value, sizes):
-        kind = _name_side(other, len(sizes)) if _is_whole(other) else _FLAG if isinstance(other, bool) else ""
+        kind = _name_kind(value, other, len(sizes))
         yield _Change(f"{place}{at}", told, replace_argument(sample, place, other), kind)
 
 
@@ -142,6 +182,12 @@ def _vary_omitted(op: OpInfo, sample: SampleInput) -> Iterator[_Change]:
     for argument in list_omitted(op, sample):
         if argument.values and isinstance(argument.values[0], (float, str)):
             yield from _replace(sample, argument.name, argument.values[0], ())
+
+
+def _name_kind(value: Any, other: Any, rank: int) -> str:
+    if isinstance(other, torch.Tensor):
+        return _TYPE if other.dtype != value.dtype else ""
+    return _FLAG if isinstance(other, bool) else _name_side(other, rank) if _is_whole(other) else ""
 
 
 def _name_side(number: int, rank: int) -> str:
@@ -188,7 +234,11 @@ def _vary_tensor(tensor: torch.Tensor) -> Iterator[tuple[str, str, torch.Tensor]
         yield "", "a rank less", plain.select(0, 0) if len(plain) else plain.sum(0)
         yield "", "an element less", plain.narrow(-1, 0, max(plain.shape[-1] - 1, 0))
         yield "", "a row less", plain.narrow(0, 0, max(len(plain) - 1, 0))
-    yield "", "of another kind", plain.to(torch.int64 if plain.is_floating_point() else torch.float32)
+    yield from (("", told, other) for told, other in _change_kind(plain))
+
+
+def _change_kind(tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    yield "of another kind", tensor.to(torch.int64 if tensor.is_floating_point() else torch.float32)
 
 
 def _is_whole(value: Any) -> bool:

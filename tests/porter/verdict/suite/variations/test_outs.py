@@ -11,7 +11,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.overloads import call_overload, name_row, record_calls
+from porter.verdict.suite.overloads import WRITTEN_OVER, call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample, has_written_beside
 from porter.verdict.suite.variations.outs import PLACES, find_outs, list_outs
 from tests.porter.verdict.suite.variations.planted import find_op, list_different
@@ -19,17 +19,18 @@ from tests.porter.verdict.suite.variations.planted import find_op, list_differen
 aten = torch.ops.aten
 
 
-def list_results(kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def list_results(args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     outs = getattr(aten, kwargs["overload"].split(".")[0])
     schema = getattr(outs, kwargs["overload"].split(".")[1])._schema
-    return [kwargs[each.name] for each in schema.arguments if each.is_out]
+    over = {name: args[place] for name, place in kwargs.get(WRITTEN_OVER, {}).items()}
+    return [over[each.name] if each.name in over else kwargs[each.name] for each in schema.arguments if each.is_out]
 
 
 def write_by(choose: Callable[[Sequence[torch.Tensor], int], torch.Tensor]) -> Callable[..., Any]:
     """Writes each result to the tensor that is chosen for it, and returns what it was given."""
 
     def compute(*args: Any, **kwargs: Any) -> Any:
-        given = list_results(kwargs)
+        given = list_results(args, kwargs)
         right = call_overload(*args, **kwargs)
         computed = [each.clone() for each in (right if isinstance(right, tuple) else [right])]
         for at, result in enumerate(computed):
@@ -82,13 +83,10 @@ def test_a_result_that_is_written_by_another_layout_differs(
 
 def test_each_of_several_results_has_another_layout() -> None:
     opinfos, op = find_op("sort")
-    strides = [
-        [each.stride() for each in list_results(sample.kwargs)] for _, sample in list_outs(opinfos, op, torch.float32)
-    ]
-    assert any(one != other for one, other in strides)
-    assert any(
-        0 in each.shape for _, sample in list_outs(opinfos, op, torch.float32) for each in list_results(sample.kwargs)
-    )
+    samples = [sample for _, sample in list_outs(opinfos, op, torch.float32)]
+    results = [list_results((sample.input, *sample.args), sample.kwargs) for sample in samples]
+    assert any(one.stride() != other.stride() for one, other in results)
+    assert any(0 in each.shape for several in results for each in several)
 
 
 def test_rows_that_write_what_an_overload_returns() -> None:
@@ -141,3 +139,21 @@ def test_a_result_that_is_written_as_aligned_vectors_differs(base: str) -> None:
     opinfos = OpInfos(Context(bases=(base,), through=(op.full_name,)))
     varied = list(list_outs(opinfos, op, torch.float32))
     assert any("alone with an offset" in label for label in list_different(write_by(align), call_overload, varied))
+
+
+def clear_before(*args: Any, **kwargs: Any) -> Any:
+    """Writes to results before all arguments are read."""
+    for result in list_results(args, kwargs):
+        result.zero_()
+    return call_overload(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("base", "over"), [("cumsum", 1), ("sort", 2), ("scatter_add", 1), ("cumprod", 1), ("mm", 0)])
+def test_a_result_that_is_written_before_its_argument_is_read_differs(base: str, over: int) -> None:
+    """In the memory of an argument alone. What the CPU itself computes in another way there, as a product, is not
+    asked.
+    """
+    _, op = find_op(base)
+    opinfos = OpInfos(Context(bases=(base,), through=(op.full_name,)))
+    different = list_different(clear_before, call_overload, list_outs(opinfos, op, torch.float32))
+    assert len(different) == over and all(" over argument " in label for label in different)

@@ -85,7 +85,46 @@ def test_a_row_that_writes_results_alone_refuses_what_the_cpu_s_does() -> None:
     refused = [each for each in list_refused_calls(opinfos, op, torch.float32) if "out" in each[1].kwargs]
     sizes = {sample.kwargs["overload"] for label, sample in refused if "Padding size should be less than" in label}
     assert sizes == set(rows)
-    assert not any(label.startswith("with out") for label, _ in refused)
+    of_results = [(s.kwargs["overload"], label.partition(":")[0]) for label, s in refused if label[:8] == "with out"]
+    assert sorted(of_results) == [(row, "with out=of another kind") for row in rows]
+
+
+def test_results_of_an_operator_of_its_own_are_refused_in_another_kind() -> None:
+    """Its arguments are varied in another test, and that of `out=` has operators of one result alone."""
+    labels = _list_labels_of_calls("sort", "sort", ("sort.values_stable",), has_before=False)
+    assert labels == {f"sort.values_stable with {name}=of another kind" for name in ("values", "indices")}
+
+
+def test_a_result_in_the_memory_of_an_argument_is_refused_where_the_cpu_s_is() -> None:
+    row = "index_select.out"
+    shared = f"{row} with results={row}"
+    assert shared in _list_labels_of_calls("index_select", "index_select", (row,), has_before=True)
+    assert shared not in _list_labels_of_calls("index_select", "index_select", (row,), has_before=False)
+
+
+def _list_labels_of_calls(base: str, name: str, rows: tuple[str, ...], has_before: bool) -> set[str]:
+    """The row and the change of each call that is refused."""
+    full_names = (_find(name).full_name,)
+    context = Context(bases=(base,), rows=rows, through=full_names, through_backward=full_names, has_before=has_before)
+    opinfos = OpInfos(context)
+    refused = list_refused_calls(opinfos, _find(name), torch.float32)
+    return {f"{sample.kwargs['overload']} {label.partition(':')[0]}" for label, sample in refused}
+
+
+def test_each_result_and_each_optional_tensor_of_another_kind_is_refused() -> None:
+    """Of the calls of a row it is one with a weight that is changed, and results have types of their own."""
+    rows = ("nll_loss2d_forward", "nll_loss2d_forward.output")
+    labels = _list_labels_of_calls("nll_loss2d_forward", "nn.functional.nll_loss", rows, has_before=True)
+    assert "nll_loss2d_forward with 1=of another kind" in labels
+    written = {label for label in labels if label.startswith(rows[1])}
+    assert written == {f"{rows[1]} with {name}=of another kind" for name in ("output", "total_weight")}
+
+
+def test_a_type_that_does_not_go_with_the_others_is_asked_of_what_was_there_before() -> None:
+    row = "native_batch_norm_backward"
+    changed = f"{row} with 1=of another kind"  # the CPU says "mixed dtype (CPU)"
+    assert changed in _list_labels_of_calls(row, "nn.functional.batch_norm", (row,), has_before=True)
+    assert changed not in _list_labels_of_calls(row, "nn.functional.batch_norm", (row,), has_before=False)
 
 
 def test_what_an_assertion_in_a_file_of_the_cpu_refuses_is_refused() -> None:
