@@ -70,6 +70,7 @@ class Finding:
     `sample` is the number of what was compared, or negative if the test broke before it compared. `is_type` says that
     values agree, and only the type that host code gives a result is another, which `type_error` says without the
     sample; `is_nearer` that they are beyond upstream's tolerance of the CPU's, and match float64 where these do not;
+    `is_as_near` that they are beyond all tolerances, and within the bound that the CPU's own error sets;
     `is_inner` that the sample is a call which other operators make, and may have results that none of them reads;
     `is_refusal` that the fork's code raised an error for it which says that it is not implemented.
     """
@@ -79,6 +80,7 @@ class Finding:
     sample: int = -1
     is_type: bool = False
     is_nearer: bool = False
+    is_as_near: bool = False
     is_inner: bool = False
     type_error: str = ""
     is_refusal: bool = False

@@ -16,6 +16,8 @@ TIMES = 4.0
 # ULP that no kernel is blamed for: Metal's own functions are off by up to 6; 16 bits are computed in 32.
 FLOOR, FLOOR_OF_HALVES = 8.0, 2.0
 _BINS = 2400
+# Elements of a result for which one that the CPU misses speaks: of more, one in hundreds of thousands always is.
+_MOST_TOGETHER = 1 << 15
 
 
 def excess(
@@ -61,11 +63,15 @@ def is_as_near(
     Near enough is what matches the CPU or double precision. If the CPU itself misses the tolerance, that is also what
     is within the CPU's own error bound, or overflows where double precision does; else so is an element alone whose
     exact result misses the tolerance where operands are a few units in the last place off: sums that cancel each other.
+    Of many results, what the CPU misses for operands beside them excuses the same element alone.
     Of complex numbers the bound is the CPU's errors at such elements alone, and holds for zeros and denormals too.
 
     `known` are the CPU's results and those in double precision: first for the same operands, then for others beside
     them, which tell how far off the CPU may be.
     """
+    is_each_alone = mps.numel() > _MOST_TOGETHER and len(known) > 1
+    if is_each_alone and is_as_near(mps, known[:1], flushes, atol, rtol):
+        return True
     cpu, want = (torch.cat([each.flatten() for each in several]) for several in zip(*known, strict=True))
     rounded = want.to(cpu.dtype)
     far = ~compare.is_close(cpu, rounded, atol, rtol)
@@ -73,7 +79,8 @@ def is_as_near(
     left = ~compare.is_close(got, cpu, atol, rtol) & ~compare.is_close(got, rounded, atol, rtol)
     exact = rounded.view(len(known), mps.numel())
     moves = (~compare.is_close(exact, exact[:1].expand_as(exact), atol, rtol)).any(0).repeat(len(known))
-    if not bool(far.any()) and not bool(moves[left].all()):
+    loose = far.view(len(known), mps.numel()).any(0).repeat(len(known)) | moves
+    if (is_each_alone or not bool(far.any())) and not bool(loose[left].all()):
         return False
     judged = (want.abs() <= torch.finfo(mps.dtype).max) | (got == rounded)
     if mps.is_complex():

@@ -85,7 +85,7 @@ def _has_digits(op: Callable[..., Any], sample: SampleInput) -> bool:
         return False
     numbers = [each for pair in pairs for each in pair if _has_fractions(each) and each.numel()]
     are_lost = bool(numbers) and all(bool(each.isnan().any() & ~each.isfinite().any()) for each in numbers)
-    return not (are_lost and all(bool(each.isfinite().all()) for each in moved))
+    return not (are_lost and bool(moved) and all(bool(each.isfinite().all()) for each in moved))
 
 
 def _round_otherwise(value: Any) -> Any:

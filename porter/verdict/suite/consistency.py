@@ -65,7 +65,11 @@ class OtherType(AssertionError):
 
 
 class Nearer(AssertionError):
-    """A result or a gradient fails upstream's comparison with the CPU's, and is about as near to float64, or nearer."""
+    """A result fails upstream's comparison with the CPU's values, and is as near to float64 as they are, or nearer."""
+
+
+class AsNear(AssertionError):
+    """A result or a gradient fails all comparisons, and is within the bound that the CPU's own error sets."""
 
 
 class Accepted(AssertionError):
@@ -148,6 +152,7 @@ class Consistency(TestCase):
                 self.noted,
                 is_type=isinstance(error, OtherType),
                 is_nearer=isinstance(error, Nearer),
+                is_as_near=isinstance(error, AsNear),
                 is_inner=self.is_inner,
                 type_error=error.error if isinstance(error, OtherType) else "",
                 is_refusal=isinstance(results.find_cause(error), NotImplementedError),
@@ -291,8 +296,8 @@ class Consistency(TestCase):
     ) -> None:
         """Upstream's comparison; also accepts a 16-bit result that matches float64 where the CPU's does not.
 
-        In the fork's own test that raises Nearer instead, if the same test can be run on the fork before the port; so
-        does there what `same_or_as_near` accepts.
+        In the fork's own test that raises Nearer instead, if the same test can be run on the fork before the port, and
+        what `same_or_as_near` accepts raises AsNear.
         `compute` makes the result of a sample on the CPU, where that is not all that the operator returns.
         """
         tolerance = self.opinfos.tolerances(op, dtype, sample.kwargs)
@@ -331,7 +336,7 @@ class Consistency(TestCase):
             if plain and self.has_upstreams_word:
                 with suppress(Refused):
                     if self.is_as_near(op, dtype, sample, to_cpu(got), to_cpu(want), compute):
-                        raise Nearer(message) from None
+                        raise AsNear(message) from None
             if differs_in_shape(got, want) or self.differs_in_type(got, want, **tolerance):
                 raise OtherType(message, str(error)) from None
             raise AssertionError(message) from None

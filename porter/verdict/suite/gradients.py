@@ -13,10 +13,10 @@ from torch.utils import _pytree as pytree
 
 from porter.verdict.errors import Refusal, refusal_in
 from porter.verdict.result import ForkFinding
-from porter.verdict.suite import compare, counters, execution, layouts, results, samples, transforms
+from porter.verdict.suite import bounds, compare, counters, execution, layouts, results, samples, transforms
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.bounds import TIMES
-from porter.verdict.suite.consistency import Consistency, Nearer, count_computed_elements, to_cpu
+from porter.verdict.suite.consistency import AsNear, Consistency, count_computed_elements, to_cpu
 from porter.verdict.suite.kept_outcomes import on_cpu
 from porter.verdict.suite.leaves import compute, list_operands
 from porter.verdict.suite.opinfos import Called, watching
@@ -130,7 +130,7 @@ class Gradients(Consistency):
 
         Of labeled samples, which upstream has no bounds for, those of the CPU may be beyond the tolerance themselves:
         there the worst of the device's may be so too, by no more. A remark says so. Of upstream's own samples, what is
-        as near raises Nearer, if the same test can be run on the fork before the port.
+        as near for its magnitude raises AsNear, if the same test can be run on the fork before the port.
         """
         try:
             self.assertEqual(ours, theirs, **tolerance, exact_device=False)
@@ -138,10 +138,10 @@ class Gradients(Consistency):
             found = exact()
             precise = [e if e is None else e.to(t.dtype) for e, t in zip(found, theirs, strict=True)]
             mine = [to_cpu(each) for each in ours]
-            if near and (label or self.opinfos.context.has_before) and all(map(_is_as_near, mine, theirs, found)):
-                if label:
-                    return
-                raise Nearer(str(error)) from None
+            if near and label and all(map(_is_as_near, mine, theirs, found)):
+                return
+            if near and self.opinfos.context.has_before and all(map(_is_as_near_for_size, mine, theirs, found)):
+                raise AsNear(str(error)) from None
             if label and all(map(partial(_is_as_exact, **tolerance), mine, theirs, found)):
                 results.get_record(self._testMethodName).remarks.append(_OFF_ITSELF)
                 return
@@ -161,6 +161,13 @@ def _is_as_near(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: t
     off, bound = (mine.to(exact.dtype) - exact).abs(), (theirs.to(exact.dtype) - exact).abs()
     most = bound.max() if exact.numel() else 0.0
     return bool((off <= TIMES * most).all()) and bool(most <= LARGEST_ERROR * largest)
+
+
+def _is_as_near_for_size(mine: torch.Tensor | None, theirs: torch.Tensor | None, exact: torch.Tensor | None) -> bool:
+    """Whether each element of a gradient is about as near to the exact one as the CPU's of its magnitude."""
+    if mine is None or theirs is None or exact is None:
+        return mine is theirs is None
+    return _is_as_near(mine, theirs, exact) and not bounds.excess(mine, theirs, exact, [])
 
 
 def _is_as_exact(

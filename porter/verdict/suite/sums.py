@@ -112,9 +112,11 @@ def excess_of_rounding(
 def excess_of_one_rounding(got: torch.Tensor, wide: torch.Tensor, nearest: torch.Tensor, exact: torch.Tensor) -> str:
     """Where a result in 16 bits is not the device's own one in float32, `wide`, rounded once; "" if nowhere.
 
-    Not judged is where the CPU's, `nearest`, is not that of float64, `exact`.
+    Not judged is what equals the CPU's, `nearest`, and where that is not float64's, `exact`, rounded once, or `wide` is
+    not near it.
     """
-    is_judged = bounds.ulp_with_denormals(nearest, exact) <= _ONCE
+    is_judged = (bounds.ulp_with_denormals(nearest, exact) <= _ONCE) & (got != nearest)
+    is_judged &= bounds.ulp_with_denormals(wide.to(got.dtype), exact) <= 1
     off = torch.where(is_judged, bounds.ulp_with_denormals(got, wide.double()), 0.0)
     if not bool((off > _ONCE).any()):
         return ""

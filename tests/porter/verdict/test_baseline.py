@@ -177,6 +177,14 @@ def test_values_nearer_to_float64_beside_a_failure_that_the_fork_had() -> None:
     assert (found.ok, found.failed) == (True, 0)
 
 
+@pytest.mark.parametrize(("sample", "is_theirs"), [(0, True), (1, False)])
+def test_the_cpu_s_own_error_excuses_a_sample_that_was_wrong_before_and_no_other(sample: int, is_theirs: bool) -> None:
+    as_near = replace(NEARER, is_nearer=False, is_as_near=True)
+    assert find_candidates(verdict(as_near)) == (GRADIENT,)
+    assert tell_apart(verdict(as_near), before(Finding("7 of 20 differ", 4, sample=sample))).ok is is_theirs
+    assert not tell_apart(verdict(as_near), before(status="xpassed")).ok
+
+
 TYPED = Finding("as it is: half != float", 9, sample=0, is_type=True, type_error="half != float")
 TILES = replace(TYPED, what="many tiles: half != float", sample=3)
 

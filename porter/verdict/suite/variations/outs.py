@@ -88,20 +88,20 @@ def list_outs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Vari
 def _list_placed(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, slopes: bool) -> Iterator[Varied]:
     samples = take_spread(opinfos.reaching_samples(op, dtype, requires_grad=slopes))
     chosen: dict[str, list[Written]] = {}
-    shared: dict[str, tuple[SampleInput, list[torch.Tensor]]] = {}
+    shared: dict[str, tuple[int, SampleInput, list[torch.Tensor]]] = {}
     for row, written in _list_written(opinfos, op, samples):
         for label, sample in share_memory(*written):
-            size = sample.input.numel()
-            if size <= _MOST_ELEMENTS and (label not in shared or shared[label][0].input.numel() < size):
-                shared[label] = sample, written[2]
+            size = sum(map(torch.numel, written[2]))
+            if size <= _MOST_ELEMENTS and (label not in shared or shared[label][0] < size):
+                shared[label] = size, sample, written[2]
         ranks = [len(first.shape) for _, _, (first, *_) in chosen.get(row, [])]
         if sum(map(torch.numel, written[2])) <= _MOST_ELEMENTS and written[2][0].ndim not in ranks:
             chosen.setdefault(row, []).append(written)
     for calls in chosen.values():
         largest = sorted(calls, key=lambda one: -one[2][0].ndim)[:_MOST_CALLS]
         yield from keep_computed(call_overload, [varied for one in largest for varied in vary_outs(*one)])
-    computed = keep_computed(call_overload, [(label, sample) for label, (sample, _) in shared.items()])
-    yield from ((label, sample) for label, sample in computed if _gives(sample, shared[label][1]))
+    computed = keep_computed(call_overload, [(label, sample) for label, (_, sample, _) in shared.items()])
+    yield from ((label, sample) for label, sample in computed if _gives(sample, shared[label][2]))
 
 
 def _list_written(opinfos: OpInfos, op: OpInfo, samples: Iterable[SampleInput]) -> Iterator[tuple[str, Written]]:

@@ -83,6 +83,19 @@ def test_results_beside_tell_how_far_off_the_cpu_may_be() -> None:
     assert not bounds.is_as_near(naive[:1] * 9, [(right[:1].float(), right[:1]), others], False, **tight)
 
 
+def test_of_many_results_one_that_the_cpu_misses_excuses_no_other() -> None:
+    """Beside the operands, as one of hundreds of thousands always is; of the operands themselves it says how far all are."""
+    want = torch.full((1 << 16,), 3.0, dtype=torch.float64)
+    far = want.float()
+    far[0] += 1e-4
+    first, second = want.float(), want.float()
+    first[0], second[1] = far[0], far[0]
+    pairs = [(want.float(), want), (far, want)]
+    assert bounds.is_as_near(first, pairs) and not bounds.is_as_near(second, pairs)
+    assert bounds.is_as_near(second[:4], [(cpu[:4], exact[:4]) for cpu, exact in pairs])
+    assert bounds.is_as_near(second, [(far, want)])
+
+
 def test_sums_that_cancel_are_as_near_as_the_cpu_s_where_operands_round_to_others() -> None:
     """The first row leaves 1 of numbers of a million, the second one adds them up."""
     rows = torch.tensor([[1e6 + 1, -1e6], [1e6 + 1, 1e6]])

@@ -180,3 +180,13 @@ def test_what_is_nan_of_equal_columns_alone_is_left_out(op: Callable[[torch.Tens
     sample = SampleInput(torch.tensor([[0.3], [0.7]]).expand(2, 3))
     assert len(list(compare.keep_with_digits(op, [("expanded", sample)]))) == kept
     list(results.take_remarks(""))
+
+
+def test_what_is_refused_beside_its_operands_is_kept() -> None:
+    def divide(x: torch.Tensor) -> torch.Tensor:
+        if bool((x > 1).any()):
+            raise RuntimeError("all elements of input should be between 0 and 1")
+        return x.diff() / x.diff()
+
+    sample = SampleInput(torch.ones(2, 1).expand(2, 3))
+    assert list(compare.keep_with_digits(divide, [("expanded", sample)])) == [("expanded", sample)]

@@ -148,7 +148,9 @@ def clear_before(*args: Any, **kwargs: Any) -> Any:
     return call_overload(*args, **kwargs)
 
 
-@pytest.mark.parametrize(("base", "over"), [("cumsum", 1), ("sort", 2), ("scatter_add", 1), ("cumprod", 1), ("mm", 0)])
+@pytest.mark.parametrize(
+    ("base", "over"), [("cumsum", 1), ("sort", 2), ("scatter_add", 1), ("cumprod", 1), ("mm", 0), ("polygamma", 1)]
+)
 def test_a_result_that_is_written_before_its_argument_is_read_differs(base: str, over: int) -> None:
     """In the memory of an argument alone. What the CPU itself computes in another way there, as a product, is not
     asked.

@@ -182,6 +182,15 @@ def test_of_what_the_cpu_does_not_round_once_nothing_is_asked() -> None:
     assert not excess_of_one_rounding(far, exact.float(), far, exact)
 
 
+def test_what_rounds_as_the_cpu_does_or_has_no_digits_in_32_bits_is_right() -> None:
+    nearest = torch.tensor([1.0]).half()
+    exact = nearest.double() * (1 + 0.59 * 2**-10)  # rounds to the other neighbor by a hair of float32's
+    wide = (nearest.double() * (1 + 0.61 * 2**-10)).float()
+    assert not excess_of_one_rounding(nearest, wide, nearest, exact)
+    assert excess_of_one_rounding(torch.tensor([1.0 - 2**-11]).half(), wide, nearest, exact)
+    assert not excess_of_one_rounding(torch.tensor([3.0]).half(), torch.tensor([5.0]), nearest, exact)
+
+
 def test_what_reduces_nothing_has_no_rows_of_such_a_count() -> None:
     for name in ("softmax", "cumsum"):
         assert not list(list_rounded_once(OpInfos(Context(bases=(name, f"_{name}"))), find_op(name), torch.float16))
