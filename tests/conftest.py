@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -106,11 +107,8 @@ def own_decisions(
     monkeypatch.setattr(candidates, "key", lambda *parts: folder / digest(test, *map(str, parts)))
 
 
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    """Takes out of the environment what a test's imports and threads left there: with another one, the pool of devices
-    starts a process for each program of all later tests.
-    """
+@contextmanager
+def _same_environment() -> Iterator[None]:
     before = read_environment()
     yield
     after = read_environment()
@@ -118,6 +116,22 @@ def environment() -> Iterator[None]:
         for name in after.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """Takes out of the environment what a test's imports and threads left there: with another one, the pool of devices
+    starts a process for each program of all later tests.
+    """
+    with _same_environment():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def environment_of_module() -> Iterator[None]:
+    """Takes out of the environment what fixtures of a module left there, as a cluster of processes does."""
+    with _same_environment():
+        yield
 
 
 @pytest.fixture(autouse=True)
