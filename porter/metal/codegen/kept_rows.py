@@ -233,7 +233,9 @@ class RowWriter(NestWriter):
             return super().write_sum(terms)
         rest = [each for each in flat if each not in of_row]
         start = self.starts[of_row]
-        return Printed(f"{start} + {super().write_sum(rest)}", Binding.SUM) if rest else Printed(start)
+        if not rest:
+            return Printed(start)
+        return Printed(f"{start} + {super().write_sum(rest).within(Binding.SUM)}", Binding.SUM)
 
     def write_shared(self, group: Sequence[Shared]) -> None:
         self.current = tuple(arg for each in group for arg in each.expr.args)
@@ -281,7 +283,7 @@ class RowWriter(NestWriter):
             self.line(f"for ({index} j = 0; j < {WIDTH}; j++) {{")
             self.indented(write_element)
             if store:
-                place = f"{self.spelling.buffers[store.buffer]} + {self.text(store.place)}"
+                place = f"{self.spelling.buffers[store.buffer]} + {self.text(store.place).within(Binding.SUM)}"
                 self.line(f"*reinterpret_cast<device {type_}*>({place}) = results;")
             self.elements = {}
 
@@ -313,7 +315,7 @@ class RowWriter(NestWriter):
             assert isinstance(load.attribute, Buffer)
             space = "device" if self.storing and load.attribute == self.storing.buffer else "constant"
             type_ = f"neighbors<{self.spelling.elements[load.attribute]}, {WIDTH}>"
-            place = f"{self.spelling.buffers[load.attribute]} + {self.text(load.args[0])}"
+            place = f"{self.spelling.buffers[load.attribute]} + {self.text(load.args[0]).within(Binding.SUM)}"
             text = f"*reinterpret_cast<{space} {type_}*>({place})"
             name = self.name("elements")
             self.line(f"const auto {name} = {f'{COUNT} > 1 ? {type_}() : {text}' if kept[load] else text};")
