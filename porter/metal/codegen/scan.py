@@ -20,7 +20,7 @@ _NEIGHBORS = 4  # of a row that a thread reads at once
 _COLUMNS = 32  # neighboring rows of a threadgroup
 _MANY_ROWS = 2048  # that keep a GPU busy where threadgroups have several each
 _SIMDGROUPS = 4096  # that keep a GPU busy; rows of fewer lanes wait less for each other's sums
-_FEW_LANES = 16  # of rows that a threadgroup has several of
+_FEW_LANES = 16  # of rows that a threadgroup has several of: in every turn, each lane goes over the sums of all
 POSITIONS = (
     "uint2 position [[thread_position_in_grid]]",
     "uint2 tid [[thread_position_in_threadgroup]]",
@@ -142,7 +142,10 @@ for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
 
 
 def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str) -> Iterator[str]:
-    """The launch, after whose name the pipeline state is `pso`; `inner` is how many neighboring rows are adjacent."""
+    """The launch, after whose name the pipeline state is `pso`; `inner` is how many neighboring rows are adjacent.
+
+    There are `rows`: host code has returned for a result without elements, which no grid may be of.
+    """
     most, lanes, columns = f"[{pso} maxTotalThreadsPerThreadgroup]", f"{prefix}lanes", f"{prefix}columns"
     if not is_word(rows):
         yield f"const int64_t {prefix}rows = {rows};"

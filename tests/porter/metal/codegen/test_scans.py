@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from itertools import product
 
 import pytest
 import torch
+from expecttest import assert_expected_inline
 
+from aten_overlay.toolchain import build, torch_flags
 from porter.core.dtypes import FLOAT
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, intern
 from porter.loops.fusion import Store
 from porter.loops.host_values import Constant, Size, SizeProduct
 from porter.loops.program import Programs
-from porter.metal.codegen.scan import ScanNest, with_scans
+from porter.metal.codegen.scan import ScanNest, with_scans, write_scan_dispatch
 from porter.metal.helpers import read_helper
 from tests.porter.metal.codegen.test_kernel_values import HELPERS, STYLES, compile_one, name_instance
 from tests.porter.plan.recorded import fork
@@ -60,3 +63,68 @@ def test_scans_carry_on_from_lane_to_lane_and_from_turn_to_turn(kind: ReductionK
             name_instance(kernel, "float_int"), [output, source, *numbers], (2 * inner, lanes), (columns, lanes)
         )
         torch.testing.assert_close(output.double(), COMPUTE[kind](source.double(), 1), rtol=1e-5, atol=0)
+
+
+def test_the_launch_of_neighboring_rows_and_of_one_alone() -> None:
+    texts = (
+        write_scan_dispatch("PSO", "rows", "length", "inner", ""),
+        write_scan_dispatch("sumPSO", "output.numel() / length", "length", "", "sum_"),
+    )
+    assert_expected_inline(
+        "\n\n".join(map("\n".join, texts)),
+        """\
+// lanes go along a row, or have neighboring rows each
+const NSUInteger columns = inner >= 32 && rows >= 2048 ? 32 : 1;
+const auto enough = columns > 1 ? 16 : std::max<int64_t>(at::ceil_div<int64_t>(4096, rows), 4) * 32;
+const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup] / columns, std::min<int64_t>(columns > 1 ? at::ceil_div<int64_t>(length, 4) : at::ceil_div<int64_t>(length, 128) * 32, enough));
+[computeEncoder dispatchThreads:MTLSizeMake(rows, lanes, 1)
+threadsPerThreadgroup:MTLSizeMake(columns, lanes, 1)];
+
+const int64_t sum_rows = output.numel() / length;
+const auto sum_enough = std::max<int64_t>(at::ceil_div<int64_t>(4096, sum_rows), 4) * 32;
+const auto sum_lanes = std::min<NSUInteger>([sumPSO maxTotalThreadsPerThreadgroup], std::min<int64_t>(at::ceil_div<int64_t>(length, 128) * 32, sum_enough));
+[computeEncoder dispatchThreads:MTLSizeMake(sum_rows, sum_lanes, 1)
+threadsPerThreadgroup:MTLSizeMake(1, sum_lanes, 1)];""",
+    )
+
+
+@pytest.fixture(scope="module")
+def lanes(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """How many lanes and columns threadgroups have, for rows alone and for those with neighbors."""
+    entries = ["#include <ATen/ceil_div.h>\n#include <algorithm>\n#include <cstdint>\nusing NSUInteger = uint64_t;"]
+    for name, inner in (("alone", ""), ("adjacent", "inner")):
+        *lines, _, _ = write_scan_dispatch("PSO", "rows", "length", inner, "")
+        text = "\n".join(lines).replace("[PSO maxTotalThreadsPerThreadgroup]", "most")
+        head = f'extern "C" int64_t {name}(int64_t rows, int64_t length, int64_t inner, NSUInteger most) {{'
+        entries.append(f"{head}\n{text}\nreturn lanes{' * 100 + columns' if inner else ''};\n}}")
+    source = tmp_path_factory.mktemp("scan") / "scan.cpp"
+    source.write_text("\n".join(entries))
+    library = ctypes.CDLL(str(build("scan", [source], ["-std=c++20", *torch_flags()])))
+    library.alone.restype = library.adjacent.restype = ctypes.c_int64
+    return library
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "alone", "columns", "adjacent"),
+    [
+        (1, 1, 32, 1, 32),
+        (1, 10**6, 1024, 1, 1024),
+        (200, 4096, 672, 1, 672),  # 21 simdgroups a row are over 4,096 of all
+        (2047, 5, 32, 1, 32),
+        (2048, 5, 32, 32, 2),
+        (100_000, 4096, 128, 32, 16),
+        (2**33, 4096, 128, 32, 16),
+    ],
+)
+def test_a_row_has_the_lanes_that_it_has_elements_for_or_that_keep_a_gpu_busy(
+    lanes: ctypes.CDLL, rows: int, length: int, alone: int, columns: int, adjacent: int
+) -> None:
+    def choose(inner: int, most: int = 1024) -> int:
+        numbers = map(ctypes.c_int64, (rows, length, inner, most))
+        return int((lanes.adjacent if inner else lanes.alone)(*numbers))
+
+    assert choose(0) == alone
+    assert divmod(choose(31), 100) == (alone, 1)
+    assert divmod(choose(32), 100) == (adjacent, columns)
+    assert choose(0, most=96) == min(alone, 96)
+    assert choose(32, most=96) // 100 == min(adjacent, 96 // columns)
