@@ -10,24 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aten_overlay.metal.launch import Library
-from porter.core.dtypes import BOOL, FLOAT, FLOAT2, INT, LONG
+from porter.core.dtypes import BFLOAT, BOOL, CHAR, FLOAT, FLOAT2, HALF, INT, LONG, UCHAR
 from porter.metal.codegen.kernel import KernelStyle
 from porter.metal.forms.sort import HELPERS, Kept, Sort
 from tests.porter.metal.compiled import compile_soon
 
 MEDIAN = Sort("self", Kept.MEDIAN, "dim", dtypes=(FLOAT, INT, BOOL))
-TYPES = {torch.float32: "float", torch.int64: "long"}
+# Of each width and kind: elements of 8 and 16 bits are sorted by numbers of 32
+TYPES = {
+    torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat", torch.int64: "long", torch.int32: "int",
+    torch.int8: "char", torch.uint8: "uchar", torch.bool: "bool",
+}  # fmt: skip
 NAN = float("nan")
 
 
 @cache
 def library() -> Library:
-    """All stages, for two types."""
-    kernels = MEDIAN.write_kernels("tested", (FLOAT, LONG), KernelStyle(True, False))
-    names = [
-        f"{kernel}_{type_}_int" for kernel in ("tested_blocks", "tested_merge", "tested") for type_ in TYPES.values()
-    ]
-    return compile_soon(f"using namespace metal;\n{HELPERS}{kernels.source}", *names)
+    """The stages of all types, and what picks a median of floats."""
+    kernels = MEDIAN.write_kernels(
+        "tested", (FLOAT, HALF, BFLOAT, LONG, INT, CHAR, UCHAR, BOOL), KernelStyle(True, False)
+    )
+    names = [f"tested_{stage}_{type_}_int" for stage in ("blocks", "merge") for type_ in TYPES.values()]
+    return compile_soon(f"using namespace metal;\n{HELPERS}{kernels.source}", *names, "tested_float_int")
 
 
 def longs(*values: int) -> torch.Tensor:
@@ -105,25 +109,32 @@ def test_a_median_is_the_lower_one_or_the_first_nan(rows: list[list[float]]) -> 
 
 
 _RAMPS = """
-// Even numbers, or odd ones
+// Even numbers, or odd ones, from the smallest on or from the largest
 struct Ramp {
   int start;
-  long operator[](int i) const { return 2 * long(i) + start; }
+  bool descending;
+  long operator[](int i) const { return (descending ? -1 : 1) * (2 * long(i) + start); }
 };
 
-kernel void ramps(device long* places, constant long* at, uint tid [[thread_position_in_grid]]) {
-  places[tid] = count_left(Ramp{0}, LEFT, Ramp{1}, RIGHT, int(at[tid]), false);
+kernel void ramps(
+    device long* places,
+    constant long* at,
+    constant long& right,
+    constant bool& descending,
+    uint tid [[thread_position_in_grid]]) {
+  const ulong mask = descending ? ~ulong(0) : 0;
+  places[tid] = count_left(Ramp{0, descending}, 1 << 30, Ramp{1, descending}, int(right), int(at[tid]), mask);
 }
 """
 
 
+@pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("right", [1, 5, 2**30 - 1])
-def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int) -> None:
-    text = _RAMPS.replace("LEFT", str(2**30)).replace("RIGHT", str(right))
-    tested = compile_soon(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{text}", "ramps")
+def test_runs_of_2_to_the_30_are_merged_in_32_bits(right: int, descending: bool) -> None:
+    tested = compile_soon(f"#include <metal_stdlib>\nusing namespace metal;\n{HELPERS}{_RAMPS}", "ramps")
     at = longs(0, 1, 2, 3, 7, right, 2 * right, 2 * right + 1, 2**30, 2**30 + right - 1, 2**30 + right)
     places = torch.full_like(at, -1)
-    tested.run("ramps", [places, at], (len(at),), (1,))
+    tested.run("ramps", [places, at, longs(right), torch.tensor([descending])], (len(at),), (1,))
     assert places.tolist() == [max(-(-count // 2), count - right) for count in at.tolist()]
 
 
@@ -135,6 +146,11 @@ def test_types() -> None:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", list(TYPES))
 def test_the_last_values_of_a_type_come_before_what_pads_a_block(dtype: torch.dtype, descending: bool) -> None:
-    ends = [float("-inf"), float("inf"), NAN] if dtype.is_floating_point else [-(2**63), 2**63 - 1]
+    ends = [float("-inf"), float("inf"), NAN] if dtype.is_floating_point else list_extremes(dtype)
     rows = torch.tensor([*ends, *ends, *ends], dtype=dtype)
     check(rows.repeat(2, 1), descending, 32)
+    check(rows.repeat(2, 5), descending, 4)  # the last of several blocks is padded
+
+
+def list_extremes(dtype: torch.dtype) -> list[int]:
+    return [0, 1] if dtype is torch.bool else [torch.iinfo(dtype).min, torch.iinfo(dtype).max]
