@@ -220,9 +220,8 @@ def parameters(unit: Unit, function: Function) -> list[Parameter]:
 
 
 def is_kernel(function: Function) -> bool:
-    return contains_identifier(function.signature[: function.signature.find("(") + 1], "kernel") or (
-        "[[kernel]]" in function.signature
-    )
+    head = function.signature[: function.name_start - function.start]  # attributes in it may have brackets
+    return contains_identifier(head, "kernel") or "[[kernel]]" in function.signature
 
 
 def address_spaces(unit: Unit) -> Objection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from porter.languages.lexer import Token
@@ -189,6 +190,8 @@ def _skip_brackets(texts: list[str], at: int, opening: str, closing: str) -> int
 _REDUCTIONS = frozenset({"simd_sum", "simd_product", "simd_max", "simd_min", "simd_and", "simd_or", "simd_xor"})
 _IN_GROUP = ("thread_index_in_threadgroup", "thread_position_in_threadgroup")
 _IN_SIMDGROUP = ("thread_index_in_simdgroup", "simdgroup_index_in_threadgroup")
+_LIMIT = re.compile(r"\bmax_total_threads_per_threadgroup\s*\(\s*(\d*)")
+_SIMD_LANES = 32
 _HALF_TOTAL = """kernel void total(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
     uint tid [[thread_index_in_threadgroup]]) {
   float sum = simd_sum(x[tid]);
@@ -202,9 +205,14 @@ _HALF_TOTAL = """kernel void total(device const float* x [[buffer(0)]], device f
 @rule(
     Severity.ERROR,
     "A kernel stores what `simd_sum` gives one thread of a threadgroup, which may be wider than a simdgroup.",
-    bad=(metal_case(_HALF_TOTAL), metal_case(_HALF_TOTAL.replace("simd_sum", "simd_max"))),
+    bad=(
+        metal_case(_HALF_TOTAL),
+        metal_case(_HALF_TOTAL.replace("simd_sum", "simd_max")),
+        metal_case(f"[[max_total_threads_per_threadgroup(256)]] {_HALF_TOTAL}"),
+    ),
     good=(
         metal_case(_HALF_TOTAL.replace("thread_index_in_threadgroup", "thread_index_in_simdgroup")),
+        metal_case(f"[[max_total_threads_per_threadgroup(32)]] {_HALF_TOTAL}"),
         metal_case(_HALF_TOTAL.replace("  if", "  threadgroup float parts[32]; parts[tid / 32] = sum;\n  if")),
     ),
 )
@@ -228,10 +236,13 @@ def _takes_second_step(kernel: Kernel) -> bool:
     """Whether the kernel combines simdgroups: by threadgroup memory, an atomic, or one simdgroup a threadgroup."""
     words = {token.text for token in kernel.body} | set(kernel.function.signature.split())
     positions = kernel.positions(*_IN_SIMDGROUP)
+    limit = _LIMIT.search(kernel.function.signature)
     return (
-        bool(words & {"threadgroup", "max_total_threads_per_threadgroup"})
+        "threadgroup" in words
         or bool(positions & words)
-        or any(word.startswith("atomic_") or "max_total_threads" in word for word in words)
+        or any(word.startswith("atomic_") for word in words)
+        # A limit that has a name may be that of a simdgroup
+        or (limit is not None and int(limit[1] or 0) <= _SIMD_LANES)
     )
 
 
