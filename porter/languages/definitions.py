@@ -22,7 +22,7 @@ from porter.languages.source import Source, parse_source
 _USE = re.compile(r"^[ \t]*([A-Z_]\w*)\(([^(){};\n]*(?:\n[^(){};]*)?)\)[ \t]*;?[ \t]*(?://[^\n]*)?\r?$", re.M)
 _TYPE_ENDS = ("*", "&", ">", "]", ")", "/")  # of attributes and comments too
 _NEAR = 200  # characters
-_CONSTANT = re.compile(r"^[ \t]*#[ \t]*if[ \t]+[01]\b", re.M)
+_CONSTANT = re.compile(r"^[ \t]*#[ \t]*(?:el)?if\b.*\b[01]\b", re.M)  # maybe among other words
 _TEMPLATE = re.compile(r"template\s*<")
 _BEHIND = re.compile(r"(?:\s|__\w+|noexcept|const|//[^\n]*)*")  # what may stand between parameters and body
 
@@ -192,7 +192,7 @@ def _flatten(text: str, defined: tuple[Macro, ...]) -> str:
 
 
 def drop_dead_branches(text: str) -> str:
-    """The text without what a number leaves out: what is behind `#if 0`, or `#else` behind `#if 1`."""
+    """The text without what a number leaves out: what is behind `#if 0`, or behind the `#else` of an `#if 1`."""
     return _keep_branches(text, is_first_alone=False) if _CONSTANT.search(text) else text
 
 
@@ -211,7 +211,7 @@ def _keep_branches(text: str, is_first_alone: bool) -> str:
         if condition is None:
             out.append(token.text if all(taking) else _blank(token))
             continue
-        word, number = condition[0], strip_comments(condition[1]).strip()
+        word, number = condition[0], strip_comments(condition[1]).strip("() \t\r\n")
         if word in ("if", "ifdef", "ifndef"):
             taking.append(False)
             decided.append(False)

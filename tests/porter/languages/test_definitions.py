@@ -6,7 +6,13 @@ import pytest
 
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp, cpp_parser, definitions
-from porter.languages.definitions import Definition, find_definitions, keep_first_branches, parse_definition
+from porter.languages.definitions import (
+    Definition,
+    drop_dead_branches,
+    find_definitions,
+    keep_first_branches,
+    parse_definition,
+)
 
 
 def test_a_damaged_definition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +90,30 @@ def test_functions_are_found_by_name(name: str, wrapper: str, expected: list[tup
         ("#if 0\n1\n#else\n2\n#endif", "2"),
         ("#if A\n#if 0\n1\n#endif\n2\n#endif", "2"),
         ("#if 0\n1\n#endif\n2\n#endif\n3", "23"),
+        ("#if (0)\n1\n#elif B\n2\n#else\n3\n#endif", "2"),
     ],
 )
 def test_one_branch_of_each_condition_is_kept(text: str, kept: str) -> None:
     assert keep_first_branches(text).replace("\n", "") == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("#if A\n1\n#elif B\n2\n#else\n3\n#endif", "123"),
+        ("#if A\n1\n#elif 1\n2\n#else\n3\n#endif", "12"),
+        ("#if A\n1\n#elif 0\n2\n#else\n3\n#endif", "13"),
+        ("#if (0)\n1\n#elif (A)\n2\n#else\n3\n#endif", "23"),
+        ("#if((1)) /* always */\n1\n#elif A\n2\n#else\n3\n#endif", "1"),
+        ("#ifdef A\n#if B\n1\n#elif ( 1 )\n2\n#else\n3\n#endif\n#else\n4\n#endif", "124"),
+        ("#if A\n1\n#elif 1\n#if B\n2\n#else\n3\n#endif\n#else\n#if 1\n4\n#endif\n#endif", "123"),
+        ("#if A == 1\n1\n#elif (0) || B\n2\n#else\n3\n#endif", "123"),
+    ],
+)
+def test_only_branches_that_a_number_leaves_out_are_dropped(text: str, kept: str) -> None:
+    directives = ("#if", "#elif", "#else", "#endif")
+    lines = (line for line in drop_dead_branches(text).split("\n") if not line.startswith(directives))
+    assert "".join(lines) == kept
 
 
 def test_a_function_of_a_file_with_a_bracket_in_each_branch_is_found() -> None:
