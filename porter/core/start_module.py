@@ -4,11 +4,8 @@ Python puts this file's folder first among those that modules come from, and nev
 do. Before anything is imported, the folder of porter's packages takes its place.
 """
 
-import gc
 import sys
 
-# What is imported stays: looking for garbage among it at the usual rate takes a fifth of the time to start.
-_GARBAGE = (50_000, 10, 10)
 _HERE = __file__.rpartition("/")[0]
 _PACKAGES = _HERE.rpartition("/")[0].rpartition("/")[0]
 
@@ -20,9 +17,12 @@ def _import_from_packages() -> None:
 
 
 if __name__ == "__main__":
-    gc.set_threshold(*_GARBAGE)
     _import_from_packages()
     from importlib import import_module
 
+    from porter.core.garbage import collecting_seldom
+
     del sys.argv[0]
-    sys.exit(import_module(sys.argv[0]).main())
+    with collecting_seldom():
+        module = import_module(sys.argv[0])
+    sys.exit(module.main())

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 from porter.core import codec
 from porter.core.errors import PorterError
+from porter.core.garbage import collecting_seldom
 from porter.core.progress import Progress
 from porter.server.ending import adopt_orphans, end_tree, end_with_parent, has_exited
 from porter.verdict import client
@@ -143,6 +144,7 @@ def _describe_process(module: str, arguments: Sequence[str]) -> CommandRequest:
     )
 
 
+@collecting_seldom()
 def preload() -> None:
     """Starts the device, and imports what commands of kernels need."""
     import aten_overlay

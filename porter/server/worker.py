@@ -16,6 +16,7 @@ from porter.core import cache
 from porter.core.checkout import EMBEDDED_FORK
 from porter.core.dtypes import BY_METAL
 from porter.core.errors import PorterError
+from porter.core.garbage import collecting_seldom
 from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, TEST_MPS
 from porter.core.progress import Progress
 from porter.metal.lint import lint
@@ -82,6 +83,7 @@ CHECKED = (
 )
 
 
+@collecting_seldom()
 def preload(backend: str) -> None:
     """Starts a backend and imports what every verdict needs."""
     BACKENDS[backend].start()

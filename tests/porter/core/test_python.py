@@ -13,6 +13,7 @@ import pytest
 
 import porter.__main__
 import porter.kernels.script
+from porter.core.garbage import SELDOM
 from porter.core.progress import ignore
 from porter.core.python import PACKAGES, Program, foreign_module, own_module
 from porter.verdict.new_operator import process
@@ -20,7 +21,7 @@ from porter.verdict.result import Verdict
 from porter.workflows.scheduler import make_shares, run_share
 from tests.conftest import ROOT
 from tests.hostile import fill_with_traps, list_sprung
-from tests.porter.core import told_modules
+from tests.porter.core import told_garbage, told_modules
 
 # Where an interpreter is named or replaced, and why it is not `porter.core.python`.
 ELSEWHERE = {
@@ -65,6 +66,14 @@ def test_a_module_of_porter_runs_in_any_folder(hostile: Path) -> None:
     assert not {"", str(hostile), str(hostile.resolve())} & set(path.split(os.pathsep))
     assert Path(file) == Path(told_modules.__file__)
     assert list_sprung(hostile) == []
+
+
+def test_garbage_is_seldom_looked_for_only_while_a_module_is_imported() -> None:
+    """Then as often as Python does by itself, but for porter's own commands."""
+    plain = [sys.executable, "-c", "import gc; print(gc.get_threshold())"]
+    usual = subprocess.run(plain, capture_output=True, text=True, check=True).stdout.strip()
+    done = run(own_module(told_garbage.__name__), PACKAGES)
+    assert done.stdout.splitlines() == [str(SELDOM), usual, str(porter.__main__.GARBAGE)], done.stderr
 
 
 def test_the_folders_that_the_user_names_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
+from typing import NoReturn
 
 import pytest
 from torch.testing._internal import common_device_type
 
-from porter.server import worker
+import aten_overlay
+from porter.core.garbage import SELDOM
+from porter.server import command, worker
+from porter.verdict.backends import host
 from porter.verdict.suite import consistency, execution, runner
 from porter.verdict.suite.context import Context
 
@@ -46,3 +53,27 @@ def test_nothing_is_built_for_no_test_and_what_is_no_expression_is_told_by_the_r
 
     monkeypatch.setattr(runner, "select", refuse)
     assert worker._selects_any(Context(), "and and")
+
+
+class _StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("preload", [partial(worker.preload, host.NAME), command.preload])
+def test_garbage_is_seldom_looked_for_while_a_server_imports(
+    preload: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thresholds: list[tuple[int, int, int]] = []
+
+    def start() -> NoReturn:
+        thresholds.append(gc.get_threshold())
+        raise _StopError
+
+    monkeypatch.setattr(host, "start", start)
+    monkeypatch.setattr(aten_overlay, "start", start)
+    before = gc.get_threshold()
+    monkeypatch.setattr("porter.core.garbage.SELDOM", (SELDOM[0] + 1, *SELDOM[1:]))  # than tests have by themselves
+    with pytest.raises(_StopError):
+        preload()
+    assert thresholds == [(SELDOM[0] + 1, *SELDOM[1:])]
+    assert gc.get_threshold() == before
