@@ -5,7 +5,8 @@
 The table has each operator of TREE that builds a graph, and is in a section called TITLE: what the section holds before
 its first heading is replaced, the rest stays. A line below the page's heading names the section. RESULTS are files of
 `porter migrate --results` on TREE with one torch, and of any commits of porter: the last that names an operator counts.
-TEXT says what the tree is made of, which no file of it does; without it the section's first paragraph stays.
+This porter counts the operators and says why some have no plan. TEXT says what the tree is made of, which no file of
+it does; without it the section's first paragraph stays.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from porter.report.console import printable
 from porter.report.coverage import LIBRARY, Coverage, describe_origin
 from porter.report.results import FAIL, NOT_PLANNED, OUTCOMES, PASS, OperatorResult, Results
 from porter.workflows.coverage import find_coverage
-from porter.workflows.results import no_results, read_results
+from porter.workflows.results import no_results, read_provenance, read_results
 from shared.arguments import parser
 
 _ALSO = "Also on this page: "
 _COMMAND = "python tools/coverage_page.py PAGE TITLE TREE RESULTS"
+_COMMITS = "This commit counted them; a verdict is by the commit of porter in its row, shortened."
 _NOT_ASKED = "not asked"
 _SAID = {PASS: "passed", FAIL: "failed"}
 _SHORT = 8  # hexadecimal digits of a commit
@@ -67,7 +69,7 @@ def _describe(result: OperatorResult, commit: str) -> Line:
 
 
 def table_text(lines: Sequence[Line], origin: str) -> str:
-    """The section in Markdown: where the results come from, the counts, and a line for each operator that has one."""
+    """The section in Markdown: which porter counted, the counts, and a line for each operator that has one."""
     return "\n".join(_write(lines, origin)) + "\n"
 
 
@@ -76,7 +78,7 @@ def _write(lines: Sequence[Line], origin: str) -> Iterator[str]:
     order = (*OUTCOMES, LIBRARY, _NOT_ASKED)
     said = ", ".join(f"{_SAID.get(outcome, outcome)} {counts[outcome]}" for outcome in order if counts[outcome])
     yield from (f"Made by `{_COMMAND}`.", "", origin, "")
-    yield f"{len(lines)} operators build graphs: {said or 'none'}. The commit is porter's, shortened."
+    yield f"{len(lines)} operators build graphs: {said or 'none'}. {_COMMITS}"
     yield from ("", "| operator | tests passed | outcome | code and reason | commit |")
     yield "| --- | --- | --- | --- | --- |"
     for line in lines:
@@ -95,6 +97,12 @@ def require_alike(files: Sequence[Results]) -> None:
         if (file.digest, file.made_by.torch) != (first.digest, first.made_by.torch):
             what = f"results of {first.fork} and of {file.fork}, of two trees, of two states of one, or of two torches"
             raise PorterError("PTR328", what, hint="Give the results of one tree and one torch.")
+
+
+def describe_count(coverage: Coverage, results: Results) -> str:
+    """Which porter counted the operators, that is this one: results may be of earlier ones, on the same tree."""
+    made_by = replace(read_provenance(), torch=results.made_by.torch)
+    return describe_origin(replace(coverage, fork=results.fork, digest=results.digest, made_by=made_by))
 
 
 def put_section(page: str, title: str, table: str, about: str = "") -> str:
@@ -136,8 +144,7 @@ def main() -> int:
         coverage = find_coverage(checkout, no_results(checkout))
     except PorterError as error:
         sys.exit(f"{error.place or ''} {error.code} {error.what}")
-    asked = replace(coverage, fork=files[-1].fork, digest=files[-1].digest, made_by=files[-1].made_by)
-    table = table_text(list_lines(coverage, files), describe_origin(asked))
+    table = table_text(list_lines(coverage, files), describe_count(coverage, files[-1]))
     chosen.page.write_text(put_section(chosen.page.read_text(), chosen.title, table, chosen.about))
     return 0
 

@@ -25,7 +25,8 @@ from porter.verdict.result import Verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from coverage_page import list_lines, put_section, require_alike, table_text
+import coverage_page
+from coverage_page import describe_count, list_lines, put_section, require_alike, table_text
 
 PAGE = "# Coverage\n\nFrom one.\n\n## What is left\n\nNothing.\n"
 RUNS = "own row from runs"
@@ -64,7 +65,7 @@ Made by `python tools/coverage_page.py PAGE TITLE TREE RESULTS`.
 
 From one.
 
-6 operators build graphs: passed 1, failed 1, not planned 1, library call 1, not asked 2. The commit is porter's, shortened.
+6 operators build graphs: passed 1, failed 1, not planned 1, library call 1, not asked 2. This commit counted them; a verdict is by the commit of porter in its row, shortened.
 
 | operator | tests passed | outcome | code and reason | commit |
 | --- | --- | --- | --- | --- |
@@ -76,6 +77,14 @@ From one.
 Not asked for a verdict: `amax`, `sort`.
 """,
     )
+
+
+def test_operators_are_counted_by_the_porter_that_runs_not_by_the_last_that_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coverage_page, "read_provenance", lambda: Provenance("1.1", "dddd", "2.11.0"))
+    counted = describe_count(TREE, FILES[-1])
+    assert counted == "From porter 1.1 at commit dddd, torch 2.15.0, on the fork now (digest d)."
 
 
 def test_results_of_another_tree_or_torch_are_refused() -> None:
