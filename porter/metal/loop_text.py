@@ -123,10 +123,10 @@ class ExpressionWriter:
 
     def write_sum(self, terms: Sequence[Expr]) -> Printed:
         first, *others = [self.text(term) for term in flatten_sum(terms)]
-        made = first.within(Binding.MINUS)
+        added = first.within(Binding.MINUS)
         for term in others:
-            made += f" - {term.text[1:]}" if term.binding is Binding.MINUS else f" + {term.within(Binding.MINUS)}"
-        return Printed(made, Binding.SUM) if others else first
+            added += f" - {term.text[1:]}" if term.binding is Binding.MINUS else f" + {term.within(Binding.MINUS)}"
+        return Printed(added, Binding.SUM) if others else first
 
     def _divide(self, expr: Expr, index: str, by: str) -> str:
         """C++ divides toward zero, indices are divided down."""

@@ -51,10 +51,10 @@ def write_type_checks(
     for expected, tensors in _group(program, kernels, names, converted).items():
         unchecked = [each for each in tensors if not _compares(names.code, names.variable(each), expected)]
         unchecked = [each for each in unchecked if expected not in common or each not in names.common]
-        own = names.member(program.key)
-        alone = [each for each in unchecked if len(unchecked) == 1 or (expected != own and find_flag(each))]
+        key_type = names.member(program.key)
+        alone = [each for each in unchecked if len(unchecked) == 1 or (expected != key_type and find_flag(each))]
         for each in alone:
-            flag = find_flag(each) if expected != own else ""
+            flag = find_flag(each) if expected != key_type else ""
             yield Line(_check(name_form(each), names.show(each), expected, f"!{flag} || " if flag else ""))
         if together := [each for each in unchecked if each not in alone]:
             head = f"for (const auto& each : {{{', '.join(map(name_form, together))}}}) {{"
@@ -117,16 +117,16 @@ def write_agreement(given: str, made: str, code: KeptCode) -> Iterator[str]:
         yield _check(given, given, expected)
 
 
-def _check(given: str, what: str, expected: ElementType, unless: str = "") -> str:
-    words = f'"Expected {what} to have dtype ", {_spell(expected)}, ", but got ", {given}.scalar_type()'
-    return f"TORCH_CHECK({unless}{given}.scalar_type() == {_spell(expected)}, {words});"
+def _check(tensor: str, what: str, expected: ElementType, unless: str = "") -> str:
+    words = f'"Expected {what} to have dtype ", {_spell(expected)}, ", but got ", {tensor}.scalar_type()'
+    return f"TORCH_CHECK({unless}{tensor}.scalar_type() == {_spell(expected)}, {words});"
 
 
 def _group(
     program: SymbolicProgram, kernels: Sequence[NativeKernel], names: Names, converted: str
 ) -> dict[ElementType, list[str]]:
     """The tensors that have to be of a type."""
-    found: dict[ElementType, list[str]] = {}
+    tensors_by_type: dict[ElementType, list[str]] = {}
     others = (converted, *list_converted(program, kernels))
     for kernel in kernels:
         chosen = {each.name: each.tensor for each in kernel.elements.parameters}
@@ -135,10 +135,10 @@ def _group(
             if not isinstance(role, ArgumentBuffer) or role.name in (*others, *chosen.values()):
                 continue
             key = chosen.get(spelled)
-            tensors = found.setdefault(names.member(key) if key else BY_METAL[spelled], [])
+            tensors = tensors_by_type.setdefault(names.member(key) if key else BY_METAL[spelled], [])
             if role.name not in tensors:
                 tensors.append(role.name)
-    return found
+    return tensors_by_type
 
 
 def _spell(type_: ElementType, short: bool = False) -> str:

@@ -101,9 +101,9 @@ def _find_type(metal: str, sliced: SlicedRows) -> str:
         return f"k{BY_METAL[metal].aten}"
     elements = sliced.kernel.elements
     [parameter] = (each.name for each in elements.parameters if elements.widen(each.name) == metal)
-    given = f"{sliced.types[parameter]}.scalar_type()"
-    accumulated = f"at::toAccumulateType({given}, kMPS)"
-    return f"{given} == kBool ? kInt : {accumulated}" if elements.has_bool(parameter) else accumulated
+    element_type = f"{sliced.types[parameter]}.scalar_type()"
+    accumulated = f"at::toAccumulateType({element_type}, kMPS)"
+    return f"{element_type} == kBool ? kInt : {accumulated}" if elements.has_bool(parameter) else accumulated
 
 
 def write_dispatch(sliced: SlicedRows, pso: str) -> str:

@@ -180,7 +180,7 @@ def shift_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
 
 
 def scale_numbers(op: OpInfo, sample: SampleInput, by: int) -> Iterator[Varied]:
-    """Yields a call of whole numbers alone with all of them times that, if its results are: steps are far apart too."""
+    """Yields a call of whole numbers alone with all times `by`, if its results are too: steps are far apart then."""
     first, *rest = (value * by for value in (sample.input, *sample.args))
     far = SampleInput(first, args=tuple(rest), kwargs=sample.kwargs)
     expected = _shapes(op, sample)

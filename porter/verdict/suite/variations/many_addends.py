@@ -249,7 +249,7 @@ _FACTORS = 3  # tensors of a sample that are infinite in turn
 
 
 def list_infinite_inputs(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples with an infinite element in three of one tensor, and zeros for half of those that it is multiplied by.
+    """Samples in which each third element of one tensor is infinite, and each second one of the other tensors is zero.
 
     Zero times infinity is NaN: a kernel that leaves such an addend out as nothing has a number for the CPU's NaN. Left
     out are samples of which double precision has NaN or infinity elsewhere: a transform spreads them over all results.

@@ -104,8 +104,8 @@ def _vary_call(call: Call, overload: Overload | None = None, **others: torch.Ten
 
 
 def _vary_writing(call: Call, writing: Overload, is_served_alone: bool) -> list[_Change]:
-    """Changes of a call that writes results: each of these to a tensor of another kind, and where no row under test
-    returns what this one writes, those of its arguments.
+    """Changes of a call that writes results: of each result to a tensor of another kind, and of its arguments too,
+    where no row under test returns what this one writes.
     """
     results = list_tensors(call.overload(*call.args, **call.kwargs))
     names = [each.name for each in writing._schema.arguments if each.is_out]

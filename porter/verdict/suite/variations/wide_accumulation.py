@@ -232,8 +232,8 @@ WIDE_ACCUMULATION = Variation(
 )
 
 
-# Elements of a row: the nearest number that 16 bits have is off by half of what they tell apart, and so is that for
-# what a variance of so many is multiplied by.
+# Elements of a row. Rounded to 16 bits, the count is off by as much as rounding may be, and so is the factor that a
+# variance of so many elements has.
 COUNTS = {torch.float16: 2_051, torch.bfloat16: 259}
 _MOST_OTHERS = 9  # elements along other dimensions
 _OF_COUNTS = 20  # samples of an operator
@@ -271,7 +271,7 @@ def _lengthen_rows(sample: SampleInput, dim: int, dtype: torch.dtype, is_one: bo
 
 
 def _scale_rows(tensor: torch.Tensor, shape: torch.Size, dim: int, scale: float) -> torch.Tensor:
-    """Positive elements, as of a sum near zero 32 bits have few digits; those of each row times another factor."""
+    """Positive elements, each row times another factor. Of a sum near zero, 32 bits have few digits."""
     if not tensor.is_floating_point():
         return tensor
     scaled = tensor.detach().abs() * scale

@@ -90,7 +90,7 @@ def test_a_row_that_writes_results_alone_refuses_what_the_cpu_s_does() -> None:
 
 
 def test_results_of_an_operator_of_its_own_are_refused_in_another_kind() -> None:
-    """Its arguments are varied in another test, and that of `out=` has operators of one result alone."""
+    """Another test varies its arguments, and the test of `out=` has operators of one result alone."""
     labels = _list_labels_of_calls("sort", "sort", ("sort.values_stable",), has_before=False)
     assert labels == {f"sort.values_stable with {name}=of another kind" for name in ("values", "indices")}
 
