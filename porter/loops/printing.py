@@ -178,14 +178,14 @@ class _Printer:
     def _shared(self, root: Expr) -> Iterator[str]:
         """Values that an element uses more than once."""
         # What is evaluated for an element: nothing in the bodies of reductions, which have a variable by now
-        within = list(walk(root, enters=lambda value: value.args if value not in self._bound else ()))
-        uses = Counter(arg for value in within for arg in value.args)
-        for each in within:
-            is_value = each.dtype is not None and each.op not in (*_SIMPLE, Op.REDUCE, Op.LESS, Op.EQUAL, Op.BOTH)
-            if is_value and uses[each] > 1 and each not in self._bound:
-                text = self._text(each)
-                self._bound[each] = f"t{sum(bound.startswith('t') for bound in self._bound.values())}"
-                yield f"{self._bound[each]} = {text}"
+        evaluated = list(walk(root, enters=lambda value: value.args if value not in self._bound else ()))
+        uses = Counter(arg for value in evaluated for arg in value.args)
+        for value in evaluated:
+            is_value = value.dtype is not None and value.op not in (*_SIMPLE, Op.REDUCE, Op.LESS, Op.EQUAL, Op.BOTH)
+            if is_value and uses[value] > 1 and value not in self._bound:
+                text = self._text(value)
+                self._bound[value] = f"t{sum(bound.startswith('t') for bound in self._bound.values())}"
+                yield f"{self._bound[value]} = {text}"
 
     def _text(self, expr: Expr) -> str:
         if expr in self._bound:

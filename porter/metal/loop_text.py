@@ -476,11 +476,11 @@ class NestWriter(ExpressionWriter):
     def bind_shared(self, *roots: Expr) -> None:
         """Variables for what is used more than once."""
         inner = walk(*roots, enters=lambda each: each not in self.bound and each.op is not Op.REDUCE, of=list_operands)
-        within = [each for each in inner if each in self.bound or each.op is not Op.REDUCE]
-        uses = Counter(arg for each in within for arg in list_uses(each))
-        for each in within:
-            if each.op in (*_VALUES, *_INDICES) and uses[each] > 1 and each not in self.bound:
-                self._bind(each)
+        evaluated = [value for value in inner if value in self.bound or value.op is not Op.REDUCE]
+        uses = Counter(arg for value in evaluated for arg in list_uses(value))
+        for value in evaluated:
+            if value.op in (*_VALUES, *_INDICES) and uses[value] > 1 and value not in self.bound:
+                self._bind(value)
 
     def value_type(self, expr: Expr) -> str:
         return self.spelling.value(expr.dtype.opmath) if expr.dtype else self.spelling.index

@@ -41,7 +41,7 @@ def test_an_emptied_result_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_kernel_is_linked_by_the_first_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that fails gives way to a slower one without a word: both make the same library."""
+    """No user notices when the first command fails: the next one makes the same library, more slowly."""
     monkeypatch.setenv("PORTER_CACHE", str(tmp_path / "cache"))
     compile_kernels(KERNEL.format("one"), ["one"])  # what other kernels share is there now
     fastest, _ = compiler._linkers()
