@@ -156,7 +156,7 @@ def _plan_functor(fork: Checkout, spec: KernelSpec, name: str, choice: Candidate
         raise PorterError("PTR018", what, spec.call.place, "Port it by hand.")
     struct = _read_struct(spec, name, scalars)
     scalars = tuple(each.name for each in struct.fields) if struct else scalars
-    launch = _find_launch(fork, len(inputs), scalars, struct)
+    launch = _find_launch(fork, len(inputs), scalars, struct, spec.rule.promotion is Promotion.CHOSEN)
     created = launch.files.created
     fork = fork.layer(dict(created)) if created else fork
     kernels = parse_source(launch.kernel_file, fork.read(launch.kernel_file))
@@ -304,11 +304,13 @@ def _read_struct(spec: KernelSpec, functor: str, scalars: Sequence[str]) -> Para
     return ParamsStruct(f"{functor.title().replace('_', '')}Params", fields, opmath)
 
 
-def _find_launch(fork: Checkout, arity: int, scalars: tuple[str, ...], struct: ParamsStruct | None) -> _Launch:
+def _find_launch(
+    fork: Checkout, arity: int, scalars: tuple[str, ...], struct: ParamsStruct | None, chooses: bool
+) -> _Launch:
     """Returns where functors with this number of elements go. Raises PTR091 or PTR093 if the fork has no place."""
     plain = _ARITIES[arity - 1]
     family = MacroFamily(f"{plain.value}_alpha") if scalars else plain
-    launcher = find_launcher(fork, family, scalars, struct)
+    launcher = find_launcher(fork, family, scalars, struct, chooses)
     return _Launch(family, find_files(fork, plain), launcher, arity, scalars, struct)
 
 

@@ -31,11 +31,17 @@ _TYPE_OF_OUTPUT = re.compile(r"\b(?:value_or|scalarToMetalTypeString)\(\s*(?:ite
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
 
 
-def find_launcher(checkout: Checkout, family: MacroFamily, scalars: Sequence[str], struct: ParamsStruct | None) -> Exec:
+def find_launcher(
+    checkout: Checkout, family: MacroFamily, scalars: Sequence[str], struct: ParamsStruct | None, chooses: bool
+) -> Exec:
     """Returns the fork's function that launches a family, or the one to define.
 
-    A scalar that the function does not take comes as a struct would. Raises PTR091 if there is no such function.
+    A scalar that the function does not take comes as a struct would. An iterator that only `chooses` elements promotes
+    none: its common type is the condition's, and the fork's ternary function would launch a kernel of that. Raises
+    PTR091 if there is no such function.
     """
+    if chooses and _has_ternary_kernels(checkout, family):
+        return _TERNARY
     dialect, name = Dialect.read(checkout), name_exec(family, struct is not None)
     found = dialect.find_exec(name)
     if scalars and not struct and found and "alpha" not in found.params:

@@ -197,3 +197,15 @@ def test_its_launcher_is_right_on_the_device(newer: Path) -> None:
     host = f"{OPERATIONS}/TernaryKernel.mm"
     swapped = {**text, host: text[host].replace("iter.strides(at)", "iter.strides(0)")}
     assert swapped != text and not verify(newer, swapped, target_of(plan, "lerp"), tests).ok
+
+
+def test_a_choice_by_a_condition_is_launched_by_the_type_of_its_elements(root: Path) -> None:
+    meta = """build(TensorIteratorConfig().check_all_same_dtype(false).add_output(maybe_get_output())
+        .add_const_input(self).add_const_input(end).add_const_input(weight));"""
+    replaced(root, f"{NATIVE}/Lerp.cpp", "build_ternary_op(maybe_get_output(), self, end, weight);", meta)
+    kernel = f"{NATIVE}/cpu/LerpKernel.cpp"
+    replaced(root, kernel, 'iter.common_dtype(), "lerp_kernel_tensor"', 'iter.dtype(), "lerp_kernel_tensor"')
+    replaced(root, kernel, "scalar_t self_val, scalar_t end_val, scalar_t", "bool self_val, scalar_t end_val, scalar_t")
+    replaced(root, kernel, "self_val + weight_val * (end_val - self_val)", "self_val ? end_val : weight_val")
+    host = plan_operator(Checkout(root, "test"), "lerp").changes.apply()[f"{OPERATIONS}/Pointwise.mm"]
+    assert 'exec_ternary(iter, "lerp_tensor_weight", iter.dtype());' in host
