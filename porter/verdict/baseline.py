@@ -63,18 +63,18 @@ def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict
     """The verdict on a port, with every failure's status before it, and without those that the fork had before."""
     failures = [replace(each, before=_status(before.get(each.test))) for each in verdict.failures]
     theirs = [each for each in failures if each.test in before and _had(before[each.test], each)]
-    ours = [_name_new(before.get(each.test), each) for each in failures if each not in theirs]
+    ours = tuple(_explain(before.get(each.test), each) for each in failures if each not in theirs)
     rows = tuple(_move(row, sum(each.dtype == row.dtype for each in theirs)) for row in verdict.dtypes)
-    alike = [each.test for each in ours if each.test in before and _is_inherited(before[each.test], each)]
+    alike = [each.test for each in ours if each.code == INHERITED]
     what = f"fails {len(alike)} of these tests in the same words, the first {alike[0]}" if alike else ""
     note = f"{INHERITED} the old code {what}: its graph is wrong there, and the port computes the same"
-    refused = [each.test for each in ours if each.test in before and _refuses(before[each.test], each)]
+    refused = [each.test for each in ours if each.code == REFUSED]
     where = f"in {len(refused)} of these tests, the first {refused[0]}" if refused else ""
     refusal = f"{REFUSED} the port refuses what the old code computes wrongly {where}: the fork's lists ask for it"
     return replace(
         verdict,
         failed=len(ours),
-        failures=tuple(ours),
+        failures=ours,
         failed_before=(*verdict.failed_before, *theirs),
         dtypes=rows,
         notes=(*verdict.notes, *([note] if alike else []), *([refusal] if refused else [])),
@@ -82,13 +82,11 @@ def tell_apart(verdict: Verdict, before: Mapping[str, EarlierResult]) -> Verdict
 
 
 def _refuses(before: EarlierResult, now: Failure) -> bool:
-    """Whether all that a test finds is refused as not implemented, and was wrong before."""
+    """Whether a test finds samples refused as not implemented that were wrong before, and nothing new beside."""
     wrong = {each.sample for each in before.findings if each.sample >= 0}
-    return (
-        before.status in FAILED
-        and bool(now.findings)
-        and all(each.is_refusal and each.sample in wrong for each in now.findings)
-    )
+    refused = [each for each in now.findings if each.is_refusal and each.sample in wrong]
+    others = (each for each in now.findings if each not in refused)
+    return before.status in FAILED and bool(refused) and all(_is_excused(each, before.findings) for each in others)
 
 
 def _is_inherited(before: EarlierResult, now: Failure) -> bool:
@@ -118,10 +116,16 @@ def _had(before: EarlierResult, now: Failure) -> bool:
     return all(_is_excused(each, before.findings) for each in now.findings)
 
 
-def _name_new(before: EarlierResult | None, now: Failure) -> Failure:
-    """The failure, for the first thing that the fork did not have, or could not: samples that it fails come first."""
+def _explain(before: EarlierResult | None, now: Failure) -> Failure:
+    """The failure, for the first thing that the fork did not have, or could not: samples that it fails come first.
+
+    It has a code if the fork's own code or lists are to blame for all of it.
+    """
     new = [each for each in now.findings if not (_is_excused(each, before.findings) if before else _may_be_older(each))]
-    return replace(now, reason=new[0].what) if new else now
+    code = ""
+    if before is not None:
+        code = INHERITED if _is_inherited(before, now) else REFUSED if _refuses(before, now) else ""
+    return replace(now, code=code, reason=new[0].what if new else now.reason)
 
 
 def _is_excused(now: Finding, before: Sequence[Finding]) -> bool:

@@ -92,6 +92,7 @@ class Failure:
 
     `kernel_calls` are those of the test; if zero, the values that kernels compute are not the cause. `before` is the
     status of the same test on the fork before the port: `failed`, `passed`, ..., `not run`, or `""` without a port.
+    `code` says what is wrong with the fork's own code or lists, if that explains all that the test finds.
     """
 
     test: str
@@ -100,6 +101,7 @@ class Failure:
     place: str = ""
     kernel_calls: int = 0
     before: str = ""
+    code: str = ""
     findings: tuple[Finding, ...] = ()
 
 

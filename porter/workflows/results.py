@@ -149,7 +149,9 @@ def _judge(found: PortedOperator) -> tuple[str, str, str]:
         return NO_VERDICT, error.code, error.what
     if found.verdict.ok:
         return PASS, "", _describe_older(found.verdict)
-    return FAIL, "PTR331", _describe_failures(found.verdict)
+    codes = {each.code for each in found.verdict.failures}
+    code = codes.pop() if len(codes) == 1 else ""  # of the fork's own fault, which explains all of them
+    return FAIL, code or "PTR331", _describe_failures(found.verdict)
 
 
 def _describe_failures(verdict: Verdict) -> str:

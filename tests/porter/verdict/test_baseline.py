@@ -230,11 +230,13 @@ def test_what_is_refused_and_was_wrong_before_is_a_failure_with_a_note() -> None
     assert (judged.ok, judged.failed) == (False, 1)
     what = f"the port refuses what the old code computes wrongly in 1 of these tests, the first {GRADIENT}"
     assert judged.notes[-1] == f"PTR447 {what}: the fork's lists ask for it"
+    mixed = tell_apart(verdict(refused[0], WRONG[1]), before(*WRONG))  # the fork had the other, too
+    assert [(each.code, each.reason) for each in mixed.failures] == [("PTR447", refused[0].what)]
     for now, then in (
         (refused, before(WRONG[0])),
         (refused, before(*WRONG, status="crashed")),
         (refused, before(status="passed")),
-        ((refused[0], WRONG[1]), before(*WRONG)),
+        ((refused[0], replace(WRONG[1], kernel_calls=1)), before(*WRONG)),
         (WRONG, before(*WRONG)),
         (tuple(replace(each, what=f"NotImplementedError: {each.what}") for each in WRONG), before(*WRONG)),
     ):

@@ -269,8 +269,23 @@ Tests that failed before the port and after, for the same reasons, in nothing th
     )
 
 
-def test_a_port_that_passes_says_what_failed_before() -> None:
-    [ported] = [each for each in migrate(FORK, Request(("erf",))) if isinstance(each, PortedOperator)]
+@pytest.fixture(scope="module")
+def ported() -> PortedOperator:
+    [planned] = [each for each in migrate(FORK, Request(("erf",))) if isinstance(each, PortedOperator)]
+    return planned
+
+
+@pytest.mark.parametrize(("codes", "wanted"), [(("PTR447",) * 2, "PTR447"), (("PTR447", ""), "PTR331")])
+def test_a_port_that_only_the_fork_s_faults_fail_has_their_code(
+    ported: PortedOperator, codes: tuple[str, ...], wanted: str
+) -> None:
+    wrong = tuple(Failure("T.test_out", "refused", before="failed", code=code) for code in codes)
+    failed = Verdict("erf", "host", "default", 3, 2, 0, 7, None, 0.5, failures=wrong)
+    [result] = collect(FORK, [replace(ported, verdict=failed)], None).operators
+    assert (result.outcome, result.code) == (FAIL, wanted)
+
+
+def test_a_port_that_passes_says_what_failed_before(ported: PortedOperator) -> None:
     older = Failure("T.test_out", "IndexError: no\nmore", before="failed")
     passed = Verdict("erf", "host", "default", 3, 0, 0, 7, None, 0.5, failed_before=(older, older))
     [found] = collect(FORK, [replace(ported, verdict=passed)], None).operators
