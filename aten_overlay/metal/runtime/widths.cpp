@@ -8,7 +8,7 @@ using namespace pm;
 using namespace pm::sanitizer;
 
 namespace {
-enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kShift, kRound, kSigned = 8 };
+enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kShift, kRound, kFloat, kSigned = 8 };
 constexpr const char* kNames[] = {"converts", "adds %lld and %lld", "subtracts %2$lld from %1$lld", "multiplies %lld and %lld", "", "shifts %lld left by %lld"};
 
 // The value of the low bits of a word, signed.
@@ -72,6 +72,13 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
     if (__builtin_isfinite(value) && !(value < 0 || to < 32 ? holds(value, to, is_signed) : true))
       fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %.9g to %s%u bits on the way to an address: it is out of range",
            double(value), is_signed ? "" : "unsigned ", to);
+    return;
+  }
+  if (operation == kFloat) {
+    const uint64_t size = is_signed && left < 0 ? -uint64_t(left) : a;
+    if (size && size >> __builtin_ctzll(size) >> to)
+      fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %lld to %s on the way to an address, which holds %u bits of it",
+           static_cast<long long>(is_signed ? left : int64_t(a)), to == 11 ? "half" : "float", to);
     return;
   }
   const __int128 exact = compute(operation, left, right);

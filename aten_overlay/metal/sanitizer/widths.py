@@ -9,7 +9,8 @@ Metal's integers wrap. An unsigned sum counts where it fits neither as signed no
 
 A signed sum is followed further than an unsigned one, which may be a hash: back from a quotient, a remainder and a
 shift to the right. A signed product of numbers that addresses are computed of is a count, and matters where it is only
-compared.
+compared. An integer that becomes a float and an integer again has to survive; one that is scaled in between is an
+approximation.
 """
 
 from __future__ import annotations
@@ -26,12 +27,24 @@ from aten_overlay.metal.sanitizer.places import Places
 # A sum has a mark for a signed one, which `-fwrapv` would leave out.
 FLAGS = ("-fno-wrapv",)
 MEASURED = "overflow"  # the check
-_OPERATIONS = {"trunc": 0, "add": 1, "sub": 2, "mul": 3, "zext": 4, "shl": 5, "fptosi": 6, "fptoui": 6}
+_OPERATIONS = {
+    "trunc": 0,
+    "add": 1,
+    "sub": 2,
+    "mul": 3,
+    "zext": 4,
+    "shl": 5,
+    "fptosi": 6,
+    "fptoui": 6,
+    "sitofp": 7,
+    "uitofp": 7,
+}
+_DIGITS = {"half": 11, "float": 24}  # bits of an integer that a float holds
 _SIGNED = 8  # in `pm_width_site.operation`
 _LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
-_STORE = re.compile(rf"^  store i\d+ (\S+), ptr ({LOCAL.pattern})[,\n]")
-_LOAD = re.compile(rf"^i\d+, ptr ({LOCAL.pattern})\b")
+_STORE = re.compile(rf"^  store (?:i\d+|half|float) (\S+), ptr ({LOCAL.pattern})[,\n]")
+_LOAD = re.compile(rf"^(?:i\d+|half|float), ptr ({LOCAL.pattern})\b")
 _POINTER = re.compile(rf"^ptr, ptr ({LOCAL.pattern})\b")
 _COMPARED = re.compile(r"^(\w+) i\d+ (\S+), (\S+?)(?:,|$)")
 _RETURNED = re.compile(rf"^  ret i\d+ ({LOCAL.pattern})")
@@ -39,6 +52,7 @@ _INDEX = re.compile(rf"\bi\d+ ({LOCAL.pattern})")
 _SUM = re.compile(r"^((?:nuw |nsw )*)i(8|16|32) (\S+), (\S+?)(?:,|$)")
 _CONVERSION = re.compile(rf"^(?:nneg )?i(\d+) ({LOCAL.pattern}) to i(\d+)")
 _ROUNDING = re.compile(rf"^(half|float) ({LOCAL.pattern}) to i(\d+)")
+_FLOATED = re.compile(rf"^(?:nneg )?i(16|32|64) ({LOCAL.pattern}) to (half|float)")
 _ELEMENT = re.compile(rf"^(?:inbounds |nusw |nuw )*(.+?), ptr ({LOCAL.pattern}), (.*?)(?:, !|$)")
 _MEMBER = re.compile(r"^i32 0, i32 (\d+)$")
 _SHARED = "%#"  # what the names of members begin with, which belong to no function
@@ -56,6 +70,7 @@ _FOLLOWED = frozenset(
     ("add", "sub", "mul", "shl", "udiv", "sext", "zext", "trunc", "phi", "select", "freeze", "extractvalue")
 )
 _REDUCED = frozenset(("sdiv", "srem", "ashr"))  # which unsigned hashes have in common with indices
+_COPIED = frozenset(("fadd", "fsub", "fpext", "fptrunc"))  # after which a float still stands for an integer
 _LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp`, `select`
 _HOOK = "@pm_check_width"
 
@@ -104,6 +119,7 @@ class _Operation:
     type: str = ""
     elements: int = 0
     is_marked: bool = False  # a signed sum or product of 32 bits
+    is_float: bool = False  # makes a float of an integer
 
     def write(self, numbers: Iterator[int], site: str) -> Iterator[str]:
         for element in range(max(self.elements, 1)):
@@ -242,6 +258,13 @@ class _Function:
             if to < 8 or (is_signed and to > 16):  # it becomes the nearest there is, which no test for bounds lets pass
                 return None
             return _Operation(_OPERATIONS[opcode] | is_signed | 32 << 8 | to << 16, 32, (rounded[2],), rounded[1])
+        if opcode in ("sitofp", "uitofp") and (floated := _FLOATED.match(rest)):
+            bits, digits = int(floated[1]), _DIGITS[floated[3]]
+            if bits <= digits:
+                return None
+            is_signed = _SIGNED if opcode == "sitofp" else 0
+            number = _OPERATIONS[opcode] | is_signed | bits << 8 | digits << 16
+            return _Operation(number, bits, (floated[2],), is_float=True)
         summed = _SUM.match(rest) if opcode in ("add", "sub", "mul", "shl") else None
         if summed is None:
             return None
@@ -311,6 +334,7 @@ class _Flow:
     members: dict[str, list[Value]]  # of classes: what is stored there
     wanted: set[Value] = field(default_factory=set)
     signed: set[Value] = field(default_factory=set)
+    floats: set[Value] = field(default_factory=set)  # that become numbers which are wanted, and were not scaled
 
     @classmethod
     def of(cls, parts: Iterable[_Function]) -> _Flow:
@@ -331,11 +355,21 @@ class _Flow:
             pending = list(flow._find_bounds())
         flow._follow([*flow.wanted], flow.signed, _REDUCED)
         flow.signed |= flow._find_counts()
+        flow._follow([*flow._find_rounded()], flow.floats, _COPIED)
         return flow
 
     def matters(self, value: Value, operation: _Operation) -> bool:
         """Whether what an operation makes of a value matters if it is too wide."""
+        if operation.is_float:
+            return value in self.floats
         return value in self.wanted or (operation.is_marked and value in self.signed)
+
+    def _find_rounded(self) -> Iterator[Value]:
+        """The floats that become integers which are wanted."""
+        for owner, name in self.wanted:
+            opcode, rest = self.by_name[owner].results.get(name, ("", "")) if owner else ("", "")
+            if opcode in ("fptosi", "fptoui") and (rounded := _ROUNDING.match(rest)):
+                yield owner, rounded[2]
 
     def _follow(self, pending: list[Value], reached: set[Value], further: frozenset[str] = frozenset()) -> None:
         while pending:

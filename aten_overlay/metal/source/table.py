@@ -147,7 +147,7 @@ def write_entry(row: Row, number: int, signature: str, flags: str) -> str:
         f"{source}static pm_kernel pm_make_{number}() {{ using Spec = ::pm_spec_{number}; using S = {signature}; "
         f"constexpr S function = &{function}; "
         f"static const pm_entry entry = {{{_write_forms(row, number)}, &pm_image_begin, &pm_image_end, {flags}, "
-        f"&pm_updates}}; "
+        f"pm::described<Spec, S>::narrow, &pm_updates}}; "
         f'return {{"{row.instance.host_name}", pm::described<Spec, S>::arguments(), pm::described<Spec, S>::count, '
         f"{sync}, {size}, {row.limit}, reinterpret_cast<int (*)(const pm_launch*)>(&pm_run), &entry}}; }}"
     )

@@ -109,6 +109,25 @@ kernel void only_compared_repaired(ARGUMENTS) {
   if (long(a) * b <= 0) return;
   out[i] = x[min(a + b, 7)];
 }
+kernel void through_float(ARGUMENTS) {
+  float at = float(a) - b;  // through_float
+  out[i] = x[min(int(floor(at)), 7)];
+}
+kernel void through_float_repaired(ARGUMENTS) {
+  int at = a - b;
+  out[i] = x[min(at, 7)];
+}
+kernel void through_half(ARGUMENTS) {
+  half at = half(uint(a) + i);  // through_half
+  out[i] = x[min(uint(at), 7u)];
+}
+kernel void narrow_position(device float* out [[buffer(0)]], device const float* x [[buffer(1)]], ushort i [[thread_position_in_grid]]) {
+  out[i % 16] = x[i % 16];
+}
+kernel void narrow_groups(device float* out [[buffer(0)]], device const float* x [[buffer(1)]], uint3 i [[thread_position_in_grid]],
+                          ushort3 group [[threadgroup_position_in_grid]]) {
+  out[(group.y + i.y) % 16] = x[group.y % 16];
+}
 // Right, or nothing that an address is made of.
 kernel void data_compared(ARGUMENTS) {
   int one = as_type<int>(x[i]), other = as_type<int>(x[i + 1]);
@@ -140,6 +159,8 @@ kernel void negative_stride(ARGUMENTS) {
   uint at = uint(a) * i + 7u;  // -1 as a uint: the sum wraps to what is meant
   out[i] = x[at & 7u] + x[int(7u + uint(a) * i)];
 }
+kernel void scaled(ARGUMENTS) { out[i] = x[min(int(float(a) * 0.5f), 7)]; }
+kernel void counted_in_float(ARGUMENTS) { out[i] = float(a) + x[min(i, 7u)]; }
 __attribute__((annotate("porter: wraps"))) uint mix(uint n) { return n * n * n; }
 kernel void annotated(ARGUMENTS) { out[i] = x[min(mix(uint(a)), 7u)]; }
 kernel void unannotated(ARGUMENTS) {

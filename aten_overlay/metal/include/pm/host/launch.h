@@ -102,6 +102,16 @@ template <attribute K, class B> inline constexpr unsigned bindings =
 template <class B> inline constexpr unsigned bindings<attribute::texture, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
 template <class B> inline constexpr unsigned bindings<attribute::sampler, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
 
+// The axes along which a kernel counts threads, or threadgroups from bit 3 on, in 16 bits.
+template <class D> inline constexpr uint32_t narrow_axes = __is_integral(D) && sizeof(D) == 2;
+template <class T, int N> inline constexpr uint32_t narrow_axes<metal::vec<T, N>> = sizeof(T) == 2 ? (1u << N) - 1 : 0;
+template <attribute K, class A> constexpr uint32_t find_narrow() {
+  using D = __remove_cv(__remove_reference_t(A));
+  if constexpr (K == attribute::thread_position_in_grid || K == attribute::threads_per_grid || K == attribute::grid_size) return narrow_axes<D>;
+  else if constexpr (K == attribute::threadgroup_position_in_grid || K == attribute::threadgroups_per_grid) return narrow_axes<D> << 3;
+  else return 0;
+}
+
 template <class Spec, class Signature> struct described;
 template <class Spec, class... A> struct described<Spec, void (*)(A...)> {
   static_assert(sizeof...(A) == Spec::count, "a kernel's instantiation has other parameters than its definition");
@@ -122,6 +132,8 @@ template <class Spec, class... A> struct described<Spec, void (*)(A...)> {
   }
   static constexpr table all = describe_all(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
   static constexpr const pm_argument* arguments() { return all.rows; }
+  template <size_t... I> static constexpr uint32_t find_all_narrow(indices<I...>) { return (0u | ... | find_narrow<Spec::parameters[I].kind, A>()); }
+  static constexpr uint32_t narrow = find_all_narrow(__make_integer_seq<make_indices, size_t, sizeof...(A)>{});
 };
 
 template <class Spec, class Signature, Signature Function> struct kernel;
