@@ -31,6 +31,12 @@ Geometry geometry_at(const torch::jit::Stack& arguments, size_t first) {
   return {list(0), list(1), list(2), list(4), arguments[first + 3].toBool(), arguments[first + 5].toInt()};
 }
 
+// What libtorch checks before it calls an operator of MPS: an overrideable convolution checks its own.
+void check_type(const Tensor& input, const Tensor& parameter, const char* name) {
+  TORCH_CHECK(input.options().type_equal(parameter.options()), "Input type (", input.toString(), ") and ", name,
+      " type (", parameter.toString(), ") should be the same");
+}
+
 Tensor along_channels(const Tensor& bias, int64_t rank) {
   std::vector<int64_t> shape(rank, 1);
   shape[1] = -1;
@@ -52,6 +58,10 @@ Tensor forward(const torch::jit::Stack& arguments) {
   const Tensor& weight = arguments[1].toTensor();
   const auto bias = arguments[2].toOptional<Tensor>();
   const Geometry g = geometry_at(arguments, 3);
+  check_type(input, weight, "weight");
+  if (bias && bias->defined()) {
+    check_type(input, *bias, "bias");
+  }
   if (!g.transposed) {
     return at::_mps_convolution(input, weight, bias, g.padding, g.stride, g.dilation, g.groups);
   }
@@ -66,6 +76,7 @@ std::tuple<Tensor, Tensor, Tensor> backward(const torch::jit::Stack& arguments) 
   const Tensor& weight = arguments[2].toTensor();
   const Geometry g = geometry_at(arguments, 3);
   const auto wanted = arguments[9].toBoolList();
+  check_type(input, weight, "weight");
   std::tuple<Tensor, Tensor, Tensor> made;
   if (g.transposed) {
     std::tie(std::get<0>(made), std::get<1>(made)) = at::mps_convolution_transpose_backward(input, gradient, weight,

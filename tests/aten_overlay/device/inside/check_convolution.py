@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 import aten_overlay
@@ -124,3 +125,14 @@ def test_transposed_ones_get_their_bias_and_its_gradient() -> None:
     _same(transposed=True)
     assert calls == ["transpose", "transpose backward"]
     assert "aten::convolution_overrideable" not in device.fallbacks()
+
+
+@pytest.mark.parametrize("called", [torch.nn.functional.conv1d, torch.nn.functional.conv_transpose1d])
+def test_parameters_have_the_type_of_the_input_as_on_a_mac(called: Any) -> None:
+    image, weight = torch.ones(1, 2, 4, device="mps"), torch.ones(2, 2, 3, device="mps")
+    calls.clear()
+    with pytest.raises(RuntimeError, match=r"Input type .* and bias type .* should be the same"):
+        called(image, weight, torch.ones(2, dtype=torch.int64, device="mps"))
+    with pytest.raises(RuntimeError, match=r"Input type .* and weight type .* should be the same"):
+        called(image, weight.half())
+    assert calls == []
