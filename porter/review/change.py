@@ -67,6 +67,11 @@ class ChangedFile:
         return frozenset(line + 1 for _, _, start, end in self._blocks for line in range(start, end))
 
     @cached_property
+    def _seams(self) -> tuple[int, ...]:
+        """The lines of the text now behind which lines are gone and none is new."""
+        return tuple(start for _, _, start, end in self._blocks if start == end)
+
+    @cached_property
     def removed(self) -> tuple[str, ...]:
         """The lines of the text before that are gone or different."""
         lines = self.before.splitlines()
@@ -116,8 +121,11 @@ class ChangedFile:
         return self.line_at(offset) in self.added
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether a line of a span is new or different."""
-        return any(line in self.added for line in range(self.line_at(start), self.line_at(max(end - 1, start)) + 1))
+        """Whether a line of a span is new or different, or one within it is gone."""
+        first, last = self.line_at(start), self.line_at(max(end - 1, start))
+        return any(line in self.added for line in range(first, last + 1)) or any(
+            first <= line < last for line in self._seams
+        )
 
     def functions(self) -> tuple[Function, ...]:
         """The functions in which a line is new or different; those compiled for Metal in a Metal file."""
@@ -151,6 +159,11 @@ class Change:
         """The change of these files between two snapshots. Raises as `Checkout.read` does."""
         files = (ChangedFile(path, _read(before, path), _read(after, path)) for path in sorted(set(paths)))
         return Change(before, after, tuple(file for file in files if file.before != file.after))
+
+    def start_over(self) -> Change:
+        """The code before the change, with every line of its files new."""
+        files = (ChangedFile(file.path, "", file.before) for file in self.files if file.before)
+        return Change(self.before, self.before, tuple(files))
 
     @property
     def metal(self) -> Iterator[ChangedFile]:

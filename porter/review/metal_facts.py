@@ -204,12 +204,17 @@ def find_named_kernels(file: ChangedFile, start: int = 0, end: int | None = None
         if not runs and token.text not in _NAMING:
             continue
         close = file.source.partners[at + 1] if file.is_readable else at + 1
-        literal = next((t for t in code[at + 2 : close] if t.kind is TokenKind.STRING), None)
+        place = at + 2
+        if close == place + 1 and code[place].kind is TokenKind.IDENTIFIER:  # a string that was made before
+            made = [k for k in range(at) if code[k].text == code[place].text and code[k + 1].text == "="]
+            place, close = (made[-1], at) if made and code[made[-1]].start >= start else (place, close)
+            close = next((k for k in range(place, close) if code[k].text == ";"), close)
+        literal = next((t for t in code[place:close] if t.kind is TokenKind.STRING), None)
         if literal is None:
             continue
         whole = literal.text.strip('@"')
         prefix = _FORMATTED.split(whole)[0]
-        joined = any(t.text == "+" for t in code[at + 2 : close])
+        joined = any(t.text == "+" for t in code[place:close])
         yield NamedKernel(prefix, runs[1] if runs else "", prefix == whole and not joined, literal)
 
 

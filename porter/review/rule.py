@@ -82,7 +82,14 @@ def run_rules(rules: Iterable[Rule], change: Change, seconds: float = RULE_SECON
 
 
 def _run_rule(rule: Rule, change: Change) -> Iterator[Finding]:
-    for remark in rule.check(change):
+    """What a rule finds. On a line that the change leaves as it is, what it found before the change is none."""
+    added = {file.path: file.added for file in change.files}
+    remarks = list(rule.check(change))
+    old = {r for r in remarks if r.line and r.path in added and r.line not in added[r.path]}
+    earlier = {(r.path, r.what) for r in rule.check(change.start_over())} if old else set()
+    for remark in remarks:
+        if remark in old and (remark.path, remark.what) in earlier:
+            continue
         yield Finding(
             remark.path, remark.line, remark.char, rule.name, rule.severity,
             remark.what, remark.hint, remark.original, remark.replacement,

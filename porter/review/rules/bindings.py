@@ -33,6 +33,13 @@ _BINDING_HOST = """void planted(const Tensor& self, Tensor& out) {
   mtl_setArgs(encoder, self.contiguous(), out, rows);
 }
 """
+_NAMED_HOST = """void planted(const Tensor& self, Tensor& out) {
+  int64_t rows = self.size(0);
+  const std::string key = "planted_" + scalarToMetalTypeString(self);
+  auto state = lib.getPipelineStateForFunc(key);
+  mtl_setArgs(encoder, self.contiguous(), out, rows);
+}
+"""
 _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
     constant int& rows [[buffer(2)]], uint index [[thread_position_in_grid]]) {
   out[index] = x[index] * rows;
@@ -46,10 +53,16 @@ _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], devi
     bad=(
         host_case(_BINDING_HOST, _BOUND_KERNEL),
         host_case(_BINDING_HOST.replace("int64_t rows = self.size(0)", "double rows = 1.0"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("out, rows", "out, alpha.toDouble()"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("out, rows", "out, std::max<int64_t>(0, rows)"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("out, rows", "out, self.size(-1)"), _BOUND_KERNEL),
+        host_case(_NAMED_HOST, _BOUND_KERNEL),
     ),
     good=(
         host_case(_BINDING_HOST, _BOUND_KERNEL.replace("constant int&", "constant long&")),
         host_case(_BINDING_HOST.replace("int64_t rows", "int rows"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("out, rows", "out, alpha.to<int>()"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("out, rows", "out, static_cast<int>(self.size(-1))"), _BOUND_KERNEL),
     ),
 )
 def argument_width(change: Change) -> Iterator[Remark]:
@@ -82,19 +95,36 @@ def pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kerne
 
 def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
     for index, name, start in list_bound(file.after, function):
-        if not name.isidentifier():
-            continue
-        declared = re.search(rf"\b(\w+)\s+{re.escape(name)}\s*(?:=|;|,|\)|\{{)", file.text_of(function))
-        size = SIZES.get(declared[1], 0) if declared else 0
+        kind_bound = _find_type(file.text_of(function), name)
+        size = SIZES.get(kind_bound, 0)
         if not size or index >= len(kernel.buffers):
             continue
         parameter = kernel.buffers[index]
         texts = [token.text for token in parameter.tokens]
         kind = next((text for text in texts if text in SIZES), "")
         if parameter.space == "constant" and "&" in texts and kind and SIZES[kind] != size:
-            assert declared is not None
-            what = f"`{name}` is {declared[1]}, and kernel `{kernel.name}` reads it as {kind}"
+            what = f"`{name}` is {kind_bound}, and kernel `{kernel.name}` reads it as {kind}"
             yield file.remark(start, what, "Give both sides a type of the same size.")
+
+
+_TYPED = re.compile(
+    r"(?:static_cast|std::max|std::min|at::ceil_div|c10::ceil_div|ceil_div)<(\w+)>\(.*\)|.*\.to<(\w+)>\(\)", re.S
+)
+_READERS = {"toDouble": "double", "toFloat": "float", "toInt": "int", "toLong": "int64_t", "toBool": "bool"}
+_READER = re.compile(r"\w+\.(\w+)\(\)")
+_COUNTING = re.compile(r"\w+\.(?:numel\(\)|size\([^()]*\)|stride\([^()]*\)|storage_offset\(\))")
+
+
+def _find_type(text: str, argument: str) -> str:
+    """The type of what a function binds, by its declaration or the call that makes it; nothing where neither says."""
+    if argument.isidentifier():
+        declared = re.search(rf"\b(\w+)\s+{re.escape(argument)}\s*(?:=|;|,|\)|\{{)", text)
+        return declared[1] if declared else ""
+    if typed := _TYPED.fullmatch(argument):
+        return typed[1] or typed[2]
+    if reader := _READER.fullmatch(argument):
+        return _READERS.get(reader[1], "int64_t" if _COUNTING.fullmatch(argument) else "")
+    return "int64_t" if _COUNTING.fullmatch(argument) else ""
 
 
 def list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:

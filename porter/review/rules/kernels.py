@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from porter.core.layout import KERNELS
 from porter.languages.lexer import Token
 from porter.metal.lint_checks import is_written
 from porter.review.change import Change, Remark
 from porter.review.metal_facts import Kernel, find_changed_kernels
-from porter.review.rule import Severity, metal_case, rule
+from porter.review.rule import Case, Severity, metal_case, rule
 
 _POSITIONS = (
     "thread_position_in_grid", "thread_index_in_threadgroup", "thread_position_in_threadgroup",
@@ -95,11 +96,32 @@ _REUSED = """kernel void shifts(device float* out [[buffer(0)]], constant uint& 
 """
 
 
+_BY_ONE = """kernel void scale(device float* out [[buffer(0)]], constant uint& count [[buffer(1)]],
+    uint lane [[thread_index_in_threadgroup]]) {
+  threadgroup float total[1];
+  if (lane == 0) {
+    total[0] = out[count];
+  }
+  out[lane] = out[lane] * total[0];
+}
+"""
+_BY_ONE_IN_ORDER = _BY_ONE.replace("  out[lane] =", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  out[lane] =")
+
+
 @rule(
     Severity.ERROR,
     "A kernel reads threadgroup memory that other threads wrote, with no barrier between.",
-    bad=(metal_case(_UNORDERED), metal_case(_REUSED)),
+    bad=(
+        metal_case(_UNORDERED),
+        metal_case(_REUSED),
+        metal_case(_BY_ONE),
+        metal_case(_BY_ONE.replace("total[1]", "total").replace("total[0]", "total")),
+        Case({f"{KERNELS}/Planted.metal": _BY_ONE}, before={f"{KERNELS}/Planted.metal": _BY_ONE_IN_ORDER}),
+    ),
     good=(
+        metal_case(_BY_ONE_IN_ORDER),
+        metal_case(_BY_ONE.replace("if (lane == 0)", "if (count == 0)")),
+        metal_case(_BY_ONE.replace("  }\n  out[lane] =", "  out[lane] =").replace("total[0];", "total[0];\n  }")),
         metal_case(_REUSED.replace("  }\n}", "    threadgroup_barrier(mem_flags::mem_threadgroup);\n  }\n}")),
         metal_case(
             _UNORDERED.replace("  out[lane] =", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  out[lane] =")
@@ -115,11 +137,50 @@ def missing_barrier(change: Change) -> Iterator[Remark]:
         for at, token in enumerate(kernel.body[:-3]):
             if token.text == "threadgroup" and kernel.body[at - 1].text in ("{", ";", "}"):
                 end = next((k for k in range(at, len(kernel.body)) if kernel.body[k].text in ("[", ";")), at)
+                scalar = kernel.body[end - 1].text
                 if kernel.body[end].text == "[":
-                    declared.append(kernel.body[end - 1].text)
+                    declared.append(scalar)
+                elif scalar.isidentifier():
+                    yield from _check_element(kernel, scalar)
         for name in declared:
             yield from _check_array(kernel, name)
             yield from _check_turns(kernel, name)
+            yield from _check_element(kernel, name)
+
+
+def _check_element(kernel: Kernel, name: str) -> Iterator[Remark]:
+    """The first read of what some threads wrote, a variable or an element of a fixed number, behind their `if`."""
+    body, texts = kernel.body, [token.text for token in kernel.body]
+    positioned = add_made(texts, kernel.positions(*_GRID))
+    blocks = list(_find_branches(texts, positioned))
+    written: dict[str, int] = {}  # the element, and where the branch ends that wrote it
+    for at, text in enumerate(texts[:-1]):
+        if text == "threadgroup_barrier":
+            written.clear()
+        if text != name or texts[at - 1] in ("threadgroup", "float", "int", "uint", "half", ".", "&"):
+            continue
+        index = "".join(t.text for t in kernel.subscript(at + 1)) if texts[at + 1] == "[" else ""
+        if index and not index.isdigit():
+            continue
+        if is_written(body, at) or texts[at + 1] == "=":
+            ends = [end for begin, end in blocks if begin <= at < end]
+            written[index] = min(ends, default=len(texts))
+        elif index in written and at >= written[index]:
+            what = f"kernel `{kernel.name}` reads `{name}` that one thread wrote, with no barrier between"
+            hint = "Put `threadgroup_barrier(mem_flags::mem_threadgroup)` between the write and the read."
+            yield kernel.file.remark(body[at].start, what, hint)
+            return
+
+
+def _find_branches(texts: list[str], positioned: set[str]) -> Iterator[tuple[int, int]]:
+    """The statements that only some threads run: of each `if` that asks for a thread's position."""
+    for at, text in enumerate(texts[:-1]):
+        if text == "if" and texts[at + 1] == "(":
+            begin = _skip_brackets(texts, at + 1, "(", ")")
+            if positioned & set(texts[at:begin]):
+                is_block = texts[begin : begin + 1] == ["{"]
+                semicolon = next((k + 1 for k in range(begin, len(texts)) if texts[k] == ";"), len(texts))
+                yield begin, _skip_brackets(texts, begin, "{", "}") if is_block else semicolon
 
 
 def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
