@@ -71,6 +71,17 @@ class ChangedFile:
         """The lines of the text now behind which lines are gone and none is new."""
         return tuple(start for _, _, start, end in self._blocks if start == end)
 
+    def find_rewritten(self, pattern: re.Pattern[str], replacement: str) -> Iterator[tuple[int, str]]:
+        """The new lines, by number, that are a line which is gone but for what a pattern replaces; with that line."""
+        for start, end, new, new_end in self._blocks:
+            gone = self.before.splitlines()[start:end]
+            rewritten = {"".join(pattern.sub(replacement, line).split()): line for line in gone if pattern.search(line)}
+            for number, line in enumerate(self.after.splitlines()[new:new_end], new + 1):
+                if (earlier := rewritten.get("".join(line.split()))) and "".join(earlier.split()) != "".join(
+                    line.split()
+                ):
+                    yield number, earlier.strip()
+
     @cached_property
     def removed(self) -> tuple[str, ...]:
         """The lines of the text before that are gone or different."""

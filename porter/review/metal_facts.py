@@ -155,8 +155,19 @@ def find_kernels(file: ChangedFile) -> Iterator[Kernel]:
     if not file.is_readable:
         return
     for function in filter(is_kernel, file.unit.functions):
-        body = file.unit.within(function.body_start, function.body_end)
-        yield Kernel(file, function, tuple(parameters(file.unit, function)), body)
+        yield _read_kernel(file, function)
+
+
+def _read_kernel(file: ChangedFile, function: Function) -> Kernel:
+    body = file.unit.within(function.body_start, function.body_end)
+    return Kernel(file, function, tuple(parameters(file.unit, function)), body)
+
+
+def find_changed_functions(change: Change) -> Iterator[Kernel]:
+    """The functions of Metal, kernels or not, in which a line is new or different."""
+    for file in change.metal:
+        for function in file.functions():
+            yield _read_kernel(file, function)
 
 
 def find_changed_kernels(change: Change) -> Iterator[Kernel]:

@@ -9,7 +9,7 @@ from porter.core.layout import KERNELS
 from porter.languages.lexer import Token
 from porter.metal.lint_checks import is_written
 from porter.review.change import Change, Remark
-from porter.review.metal_facts import Kernel, find_changed_kernels
+from porter.review.metal_facts import Kernel, find_changed_functions, find_changed_kernels
 from porter.review.rule import Case, Severity, metal_case, rule
 
 _POSITIONS = (
@@ -447,13 +447,37 @@ def _is_checked(kernel: Kernel, at: int) -> bool:
 
 
 _NARROW = frozenset({"int", "uint", "int32_t", "uint32_t", "unsigned"})
-_WIDE = frozenset({"long", "ulong", "int64_t", "uint64_t", "size_t"})
+_WIDE = frozenset({"long", "ulong", "int64_t", "uint64_t", "size_t"}) | {
+    f"{kind}{n}" for kind in ("long", "ulong") for n in "234"
+}
+_INDEX = re.compile(r"ind(?:ex|ices)|idx", re.I)
 _NARROW_OFFSET = """kernel void copy(device float* out [[buffer(0)]], device const float* x [[buffer(1)]],
     constant long* strides [[buffer(2)]], uint2 index [[thread_position_in_grid]]) {
   uint offset = index.y * strides[0] + index.x * strides[1];
   out[offset] = x[offset];
 }
 """
+
+
+_NARROW_HELPER = """template <typename T>
+T read(constant T* x, constant long* indices, ulong2 strides, uint2 index) {
+  uint at = indices[index.y];
+  uint offset = index.x * strides.x;
+  return x[at + offset];
+}
+"""
+_ROWS = """kernel void rows(device float* out [[buffer(0)]], constant uint& size [[buffer(1)]],
+    uint row [[threadgroup_position_in_grid]]) {
+  out += row * size_t(size);
+  out[0] = 1;
+}
+"""
+_UNWIDENED = Case(
+    {f"{KERNELS}/Planted.metal": _ROWS.replace("size_t(size)", "size")}, before={f"{KERNELS}/Planted.metal": _ROWS}
+)
+_WIDENED = re.compile(
+    r"\b(?:size_t|u?long|u?int64_t)\s*\((\w+)\)|\bstatic_cast<(?:size_t|u?long|u?int64_t)>\s*\((\w+)\)"
+)
 
 
 @rule(
@@ -464,23 +488,46 @@ _NARROW_OFFSET = """kernel void copy(device float* out [[buffer(0)]], device con
         metal_case(
             _NARROW_OFFSET.replace("index.y * strides[0] + index.x * strides[1];", "0; offset += index.x * strides[1];")
         ),
+        metal_case(_NARROW_HELPER.replace("uint at =", "long at =")),
+        metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset")),
+        metal_case(
+            _NARROW_HELPER.replace("uint offset = index.x * strides.x", "int offset = (strides.x + strides.y) / 2")
+        ),
+        _UNWIDENED,
     ),
-    good=(metal_case(_NARROW_OFFSET.replace("uint offset", "ulong offset")),),
+    good=(
+        metal_case(_NARROW_OFFSET.replace("uint offset", "ulong offset")),
+        metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("uint at =", "long at =")),
+        metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("indices", "sizes")),
+    ),
 )
 def index_width(change: Change) -> Iterator[Remark]:
     """Offsets pass 32 bits: a product of an index and a stride is computed in 64 (PyTorch 189960, 194082, 197407)."""
-    for kernel in find_changed_kernels(change):
-        wide = {
-            p.name for p in kernel.buffers
-            if p.space == "constant" and _WIDE & {token.text for token in p.tokens} and p.name
-        }  # fmt: skip
+    for kernel in find_changed_functions(change):
+        wide = {p.name for p in kernel.parameters if _WIDE & {token.text for token in p.tokens} and p.name}
         for at, token in enumerate(kernel.body):
             if token.text not in _NARROW or kernel.body[at - 1].text in ("<", "("):
                 continue
             name, value = _read_declared(kernel, at)
-            if name and {"*", "+="} & set(value) and wide & set(value) and kernel.file.is_added(token.start):
-                yield _remark(kernel, at, f"`{name}` of kernel `{kernel.name}` holds a product of 64-bit numbers in 32")
+            if not name or not kernel.file.is_added(token.start):
+                continue
+            if ({"*", "+="} & set(value) and wide & set(value)) or _adds_wide(value, wide):
+                yield _remark(kernel, at, f"`{name}` of `{kernel.name}` holds a result of 64-bit numbers in 32")
+            elif token.text.startswith("u") and value[1:2] == ["["] and value[0] in wide and _INDEX.search(value[0]):
+                yield _remark(
+                    kernel, at, f"`{name}` of `{kernel.name}` holds an index of 64 bits, which may be negative"
+                )
         yield from _find_accumulated(kernel, wide)
+    for file in change.metal:
+        for line, earlier in file.find_rewritten(_WIDENED, r"\1\2"):
+            hint = "Keep the cast: an offset passes 32 bits where a tensor has more elements."
+            yield Remark(file.path, line, f"`{earlier}` was computed in 64 bits", hint)
+
+
+def _adds_wide(value: list[str], wide: set[str]) -> bool:
+    """Whether a value is a sum of 64-bit numbers alone, or what is made of one."""
+    names = [word for word in value if word.isidentifier() and word not in ("x", "y", "z", "w")]
+    return "+" in value and len(names) > 1 and wide.issuperset(names)
 
 
 def _read_declared(kernel: Kernel, at: int) -> tuple[str, list[str]]:
