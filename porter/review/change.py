@@ -151,6 +151,11 @@ class ChangedFile:
     def text_of(self, function: Function) -> str:
         return self.after[function.start : function.end]
 
+    def text_before(self, function: Function) -> str:
+        """The text before the change of the functions of this name."""
+        named = (f for f in self.earlier.functions() if f.name == function.name) if self.earlier.is_readable else ()
+        return "\n".join(self.before[f.start : f.end] for f in named)
+
     def remark(self, offset: int, what: str, hint: str = "", original: str = "", replacement: str = "") -> Remark:
         """A remark on an offset into the text now."""
         line = self.line_at(offset)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from porter.core.layout import OPERATIONS
 from porter.languages.lexer import TokenKind
 from porter.languages.source import Function, parse_source
 from porter.review.change import Change, ChangedFile, Remark
@@ -17,7 +18,7 @@ from porter.review.metal_facts import (
     find_words_in,
     launches_kernel,
 )
-from porter.review.rule import Severity, host_case, rule
+from porter.review.rule import Case, Severity, host_case, rule
 
 # The bytes of what host code binds and kernels read, by the names that either side has for it.
 SIZES: Mapping[str, int] = {
@@ -249,6 +250,8 @@ _LAYOUT = re.compile(
     r"stride|contiguous|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
 )
 TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
+_DENSE = re.compile(r"\b(\w+)(?:\.|->)is_contiguous\(")
+_DENSE_HINT = "Pass the strides, or call `contiguous()`; a view, a transposed tensor and `x[::2]` come too."
 _STRIDELESS = """void planted_mps(const Tensor& self, Tensor& out) {
   auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
   mtl_setArgs(encoder, self, out);
@@ -257,11 +260,34 @@ _STRIDELESS = """void planted_mps(const Tensor& self, Tensor& out) {
 """
 
 
+_ASKING = """void planted_mps(const Tensor& self) {
+  TORCH_CHECK(self.is_contiguous());
+  auto out = at::empty_like(self);
+  auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
+  mtl_setArgs(encoder, self, out);
+}
+"""
+
+
 @rule(
     Severity.WARNING,
     "Host code binds tensors to a kernel, and neither passes strides nor makes the tensors contiguous.",
-    bad=(host_case(_STRIDELESS),),
+    bad=(
+        host_case(_STRIDELESS),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _ASKING.replace("  TORCH_CHECK(self.is_contiguous());\n", "")},
+            before={f"{OPERATIONS}/Planted.mm": _ASKING},
+        ),
+    ),
     good=(
+        Case(
+            {
+                f"{OPERATIONS}/Planted.mm": _ASKING.replace(
+                    "TORCH_CHECK(self.is_contiguous())", "auto x = self.contiguous()"
+                )
+            },
+            before={f"{OPERATIONS}/Planted.mm": _ASKING},
+        ),
         host_case(
             _STRIDELESS.replace("mtl_setArgs(encoder, self, out)", "mtl_setArgs(encoder, self, out, self.strides())")
         ),
@@ -279,8 +305,19 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
             continue
         if match := _BINDING.search(text):
             what = f"`{function.name}` binds tensors and never looks at their strides"
-            hint = "Pass the strides, or call `contiguous()`; a view, a transposed tensor and `x[::2]` come too."
-            yield file.remark(function.start + match.start(), what, hint)
+            yield file.remark(function.start + match.start(), what, _DENSE_HINT)
+    for file, function in find_metal_functions(change):
+        text, earlier = file.text_of(function), file.text_before(function)
+        bound = {name for _, name, _ in list_bound(file.after, function)}
+        for name in sorted({match[1] for match in _DENSE.finditer(earlier)} & bound):
+            if not re.search(
+                rf"\b{re.escape(name)}\b(?:\.|->)(?:is_contiguous|contiguous|strides?|is_non_overlapping)", text
+            ):
+                match = _BINDING.search(text)
+                what = (
+                    f"`{function.name}` no longer asks whether `{name}` is contiguous, and its kernel gets no strides"
+                )
+                yield file.remark(function.start + (match.start() if match else 0), what, _DENSE_HINT)
 
 
 _BOUND = re.compile(
@@ -332,6 +369,9 @@ _NARROWING = """void f(const Tensor& self) {
 """
 
 
+_NARROWING_ASKED = _NARROWING.replace("  auto", "  TORCH_CHECK(offsetsFitIn<uint32_t>(self));\n  auto")
+
+
 @rule(
     Severity.WARNING,
     "Host code cuts a number of elements, a stride or an offset to 32 bits and never asks whether it fits.",
@@ -340,22 +380,24 @@ _NARROWING = """void f(const Tensor& self) {
         host_case(
             _NARROWING.replace("const uint32_t count = self.numel()", "auto n = static_cast<int>(self.stride(0))")
         ),
+        Case({f"{OPERATIONS}/Planted.mm": _NARROWING}, before={f"{OPERATIONS}/Planted.mm": _NARROWING_ASKED}),
     ),
     good=(
         host_case(_NARROWING.replace("uint32_t count", "int64_t count")),
-        host_case(_NARROWING.replace("  auto", "  TORCH_CHECK(offsetsFitIn<uint32_t>(self));\n  auto")),
+        host_case(_NARROWING_ASKED),
     ),
 )
 def narrowed_size(change: Change) -> Iterator[Remark]:
     """A count of elements, a stride or an offset that host code cuts to 32 bits without asking whether it fits."""
     for file in change.host:
         for function in file.functions():
-            text = file.text_of(function)
+            text, earlier = file.text_of(function), file.text_before(function)
             if not launches_kernel(text) or any(word in text for word in _ASKING_WIDTH):
                 continue
+            asked = any(word in earlier for word in _ASKING_WIDTH)
             for pattern in _NARROWED:
                 for match in pattern.finditer(file.after, function.body_start, function.body_end):
-                    if file.is_added(match.start()):
+                    if asked or file.is_added(match.start()):
                         what = f"`{' '.join(match[0].split())}...` cuts 64 bits to 32, and nothing asks if they fit"
                         hint = "Keep 64 bits, or choose the kernel by `offsetsFitIn` or TORCH_CHECK that it fits."
                         yield file.remark(match.start(), what, hint)
@@ -399,6 +441,9 @@ def truncated_scalar(change: Change) -> Iterator[Remark]:
 
 
 _ROUNDED = re.compile(r"\(?\s*[\w.()\->]+\s*/\s*(?P<size>\w+)\s*\+\s*1\s*\)?\s*\*\s*(?P=size)\b")
+_CEILED = re.compile(
+    r"\(([\w.]+) \+ (\w+) - 1\) / \2\b|\b(?:at::|c10::)?ceil_div(?:<\w+>)?\(([\w.]+(?:\(\))?), (\w+)\)"
+)
 _FLOORED = re.compile(r"MTLSizeMake\(\s*[\w.()\->]*(?:numel|count|size|length|num_\w+|\bn)\w*(?:\(\))?\s*/\s*\w+\s*,")
 
 
@@ -408,6 +453,10 @@ _FLOORED = re.compile(r"MTLSizeMake\(\s*[\w.()\->]*(?:numel|count|size|length|nu
     bad=(
         host_case("void f() {\n  auto threads = (count / 32 + 1) * 32;\n}\n"),
         host_case("void f() {\n  auto groups = MTLSizeMake(numel / 256, 1, 1);\n}\n"),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": "void f() {\n  auto parts = n / PART;\n}\n"},
+            before={f"{OPERATIONS}/Planted.mm": "void f() {\n  auto parts = (n + PART - 1) / PART;\n}\n"},
+        ),
     ),
     good=(
         host_case("void f() {\n  auto threads = at::ceil_div(count, 32) * 32;\n}\n"),
@@ -423,3 +472,6 @@ def group_rounding(change: Change) -> Iterator[Remark]:
         for match in file.find_new(_FLOORED):
             what = f"`{match[0].rstrip(', ')}` drops the last part of a group"
             yield file.remark(match.start(), what, "Write `at::ceil_div`, and guard the loads and stores.")
+        for line, earlier in file.find_rewritten(_CEILED, r"\1\3/\2\4"):
+            what = f"`{earlier}` was rounded up"
+            yield Remark(file.path, line, what, "Keep `at::ceil_div`: the last part of a group counts too.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from porter.core.layout import OPERATIONS
 from porter.languages.source import Function
 from porter.metal.lint_checks import Parameter
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import Kernel
-from porter.review.rule import Severity, host_case, rule
+from porter.review.rule import Case, Severity, host_case, rule
 from porter.review.rules.bindings import SIZES, TENSOR, list_bound, pair_launches
 from porter.review.rules.kernels import add_made
 
@@ -104,12 +105,23 @@ def _find_end(texts: list[str], at: int) -> int:
 
 
 _DENSE = re.compile(r"\b(?P<copy>\w+)\s*=\s*(?P<tensor>\w+)\.contiguous\(")
+_COPIED_BACK = re.compile(r"\b(?P<tensor>\w+)\.copy_\((?P<copy>\w+)\)")
 _DIRECT = re.compile(r"(?P<tensor>\w+)\.contiguous\(")
 _COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
   int64_t count = self.numel();
   auto dense = out.contiguous();
   auto state = lib.getPipelineStateForFunc("planted");
   mtl_setArgs(encoder, self.contiguous(), dense, count);
+}
+"""
+
+
+_FILLING_HOST = """void planted(const Tensor& self, Tensor& out) {
+  Tensor dense = out.contiguous();
+  launch(self, dense);
+  if (!out.is_contiguous()) {
+    out.copy_(dense);
+  }
 }
 """
 
@@ -122,6 +134,10 @@ _COPYING_HOST = """void planted(const Tensor& self, Tensor& out) {
         host_case(
             _COPYING_HOST.replace("  auto dense = out.contiguous();\n", "").replace("dense", "out.contiguous()"),
             _TAILED_KERNEL,
+        ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _FILLING_HOST.replace("    out.copy_(dense);\n", "")},
+            before={f"{OPERATIONS}/Planted.mm": _FILLING_HOST},
         ),
     ),
     good=(
@@ -148,6 +164,15 @@ def lost_result(change: Change) -> Iterator[Remark]:
                 yield file.remark(
                     start, what, f"Copy it back: `{tensor}.copy_(...)`, or pass the strides of `{tensor}`."
                 )
+    for file in change.host:
+        gone = {(match["tensor"], match["copy"]) for line in file.removed for match in _COPIED_BACK.finditer(line)}
+        for function in file.functions():
+            text = file.text_of(function)
+            for match in _DENSE.finditer(text):
+                tensor, copy = match["tensor"], match["copy"]
+                if (tensor, copy) in gone and f"{tensor}.copy_(" not in text:
+                    what = f"nothing copies `{copy}` back to `{tensor}` any more"
+                    yield file.remark(function.start + match.start(), what, f"Keep `{tensor}.copy_({copy})`.")
 
 
 _RESULT = re.compile(

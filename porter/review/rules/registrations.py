@@ -50,12 +50,28 @@ def duplicate_registration(change: Change) -> Iterator[Remark]:
             seen.setdefault(key, instance.output)
 
 
+_COPIES_PATH = f"{KERNELS}/Copies.metal"
+_COPIES = """template <typename T>
+kernel void copy(constant T* x [[buffer(0)]], device T* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  out[i] = x[i];
+}
+#define INSTANTIATE_COPY(T) \\
+  template [[host_name("copy_" #T)]] kernel void copy<T>(constant T*, device T*, uint)
+INSTANTIATE_COPY(float);
+INSTANTIATE_COPY(half);
+"""
+
+
 @rule(
     Severity.ERROR,
     "A functor loses a type that it had a kernel for.",
-    bad=(edit_case((_UNARY_KERNELS, "REGISTER_UNARY_OP(exp, bool, float);\n", "")),),
+    bad=(
+        edit_case((_UNARY_KERNELS, "REGISTER_UNARY_OP(exp, bool, float);\n", "")),
+        Case({_COPIES_PATH: _COPIES.replace("INSTANTIATE_COPY(half);\n", "")}, before={_COPIES_PATH: _COPIES}),
+    ),
     good=(
         edit_case((_UNARY_KERNELS, "REGISTER_UNARY_OP(exp, half, half);\n", "REGISTER_UNARY_OP(exp, half,  half);\n")),
+        Case({_COPIES_PATH: _COPIES.replace("(half)", "( half )")}, before={_COPIES_PATH: _COPIES}),
     ),
 )
 def lost_dtype(change: Change) -> Iterator[Remark]:
@@ -74,6 +90,20 @@ def lost_dtype(change: Change) -> Iterator[Remark]:
                 line = next((n for n, text in enumerate(file.after.splitlines(), 1) if f"({functor}" in text), 0)
                 what = f"`{functor}` has no kernel for {', '.join(lost)} any more"
                 yield Remark(file.path, line, what, "Keep the type, or say in the text that MPS loses it.")
+        yield from _find_lost_instances(file)
+
+
+def _find_lost_instances(file: ChangedFile) -> Iterator[Remark]:
+    """Uses of a macro that names a kernel by its arguments, which are gone while the macro makes others still."""
+    if not (file.is_readable and file.earlier.is_readable and file.after):
+        return
+    making = {macro.name for macro in file.source.macros() if "host_name" in macro.body}
+    now = [use for use in file.source.macro_uses() if use.name in making]
+    for use in file.earlier.macro_uses():
+        rest = [other for other in now if other.name == use.name]
+        if rest and not any(set(use.arguments) <= set(other.arguments) for other in now):
+            what = f"`{use.name}` makes no kernel of {', '.join(use.arguments)} any more"
+            yield file.remark(rest[0].start, what, "Keep the type, or say in the text that MPS loses it.")
 
 
 _REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
