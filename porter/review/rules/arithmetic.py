@@ -81,9 +81,22 @@ REGISTER_SUMS(half);
 @rule(
     Severity.ERROR,
     "What is registered for half computes in several steps, or adds up many elements, without `opmath_t`.",
-    bad=(metal_case(_BLEND), metal_case(_SUMMING)),
+    bad=(
+        metal_case(_BLEND),
+        metal_case(_SUMMING),
+        metal_case(
+            _SUMMING.replace("T sum", "float sum")
+            .replace("sum += x[", "T v = x[")
+            .replace("i];", "i];\n    sum += v * v;")
+        ),
+    ),
     good=(
         metal_case(_SUMMING.replace("T sum", "float sum")),
+        metal_case(
+            _SUMMING.replace("T sum", "float sum")
+            .replace("sum += x[", "float v = x[")
+            .replace("i];", "i];\n    sum += v * v;")
+        ),
         metal_case(_SUMMING.replace("(half)", "(float)")),
         metal_case(_BLEND.replace("a + a * b", "static_cast<T>(float(a) + float(a) * float(b))")),
         metal_case(_BLEND.replace("a + a * b", "a * b")),
@@ -132,6 +145,15 @@ def _find_narrow_sums(file: ChangedFile) -> Iterator[Remark]:
             if is_local and is_added and not {"for", "while"}.isdisjoint(rest):
                 what = f"`{name}` of kernel `{kernel.name}` adds up in the elements' type: half has 11 digits"
                 hint = "Add up in `opmath_t<T>`, or in float, and cast the result."
+                yield file.remark(kernel.body[at].start, what, hint)
+        narrow = {texts[at + 1] for at in range(len(texts) - 2) if texts[at] in types and texts[at + 2] == "="}
+        for at in range(1, len(texts) - 4):
+            factors = {texts[at + 1], texts[at + 3]}
+            if texts[at] == "+=" and texts[at + 2] == "*" and texts[at + 4] == ";" and factors <= narrow:
+                what = (
+                    f"`{texts[at - 1]}` of kernel `{kernel.name}` adds up products that are made in the elements' type"
+                )
+                hint = "Convert a factor to `opmath_t<T>`, or float, before it is multiplied."
                 yield file.remark(kernel.body[at].start, what, hint)
 
 

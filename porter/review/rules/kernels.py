@@ -491,6 +491,11 @@ _WIDENED = re.compile(
         metal_case(_NARROW_HELPER.replace("uint at =", "long at =")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset")),
         metal_case(
+            _NARROW_HELPER.replace("uint offset", "ulong offset")
+            .replace("{\n", "{\n  constant long* index_ = indices;\n", 1)
+            .replace("indices[", "index_[")
+        ),
+        metal_case(
             _NARROW_HELPER.replace("uint offset = index.x * strides.x", "int offset = (strides.x + strides.y) / 2")
         ),
         _UNWIDENED,
@@ -505,6 +510,10 @@ def index_width(change: Change) -> Iterator[Remark]:
     """Offsets pass 32 bits: a product of an index and a stride is computed in 64 (PyTorch 189960, 194082, 197407)."""
     for kernel in find_changed_functions(change):
         wide = {p.name for p in kernel.parameters if _WIDE & {token.text for token in p.tokens} and p.name}
+        texts = [token.text for token in kernel.body]
+        tables = {
+            name for kind, star, name in zip(texts, texts[1:], texts[2:], strict=False) if star == "*" and kind in _WIDE
+        }
         for at, token in enumerate(kernel.body):
             if token.text not in _NARROW or kernel.body[at - 1].text in ("<", "("):
                 continue
@@ -513,7 +522,12 @@ def index_width(change: Change) -> Iterator[Remark]:
                 continue
             if ({"*", "+="} & set(value) and wide & set(value)) or _adds_wide(value, wide):
                 yield _remark(kernel, at, f"`{name}` of `{kernel.name}` holds a result of 64-bit numbers in 32")
-            elif token.text.startswith("u") and value[1:2] == ["["] and value[0] in wide and _INDEX.search(value[0]):
+            elif (
+                token.text.startswith("u")
+                and value[1:2] == ["["]
+                and value[0] in wide | tables
+                and _INDEX.search(value[0])
+            ):
                 yield _remark(
                     kernel, at, f"`{name}` of `{kernel.name}` holds an index of 64 bits, which may be negative"
                 )
