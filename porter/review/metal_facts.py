@@ -216,9 +216,9 @@ def find_named_kernels(file: ChangedFile, start: int = 0, end: int | None = None
             continue
         close = file.source.partners[at + 1] if file.is_readable else at + 1
         place = at + 2
-        if close == place + 1 and code[place].kind is TokenKind.IDENTIFIER:  # a string that was made before
-            made = [k for k in range(at) if code[k].text == code[place].text and code[k + 1].text == "="]
-            place, close = (made[-1], at) if made and code[made[-1]].start >= start else (place, close)
+        if close == place + 1 and code[place].kind is TokenKind.IDENTIFIER:  # a string that was assigned before
+            assigned = [k for k in range(at) if code[k].text == code[place].text and code[k + 1].text == "="]
+            place, close = (assigned[-1], at) if assigned and code[assigned[-1]].start >= start else (place, close)
             close = next((k for k in range(place, close) if code[k].text == ";"), close)
         literal = next((t for t in code[place:close] if t.kind is TokenKind.STRING), None)
         if literal is None:
