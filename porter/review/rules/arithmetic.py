@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from porter.core.layout import KERNELS
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function
 from porter.metal.lint_checks import find_qualifier, parameters
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import find_functors, find_kernels, list_instances
-from porter.review.rule import Severity, host_case, metal_case, rule
+from porter.review.rule import Case, Severity, host_case, metal_case, rule
 
 
 @rule(
@@ -31,14 +32,24 @@ def double_literal(change: Change) -> Iterator[Remark]:
                 yield file.remark(token.start, what, f"Write `{token.text}f`.", token.text, f"{token.text}f")
 
 
+_PRECISELY = re.compile(r"(?:::)?\b(?:metal::)?precise::")
+_PRECISE_PATH = f"{KERNELS}/Planted.metal"
+_PRECISE = "inline float f(float x) {\n  return precise::exp(x);\n}\n"
+
+
 @rule(
     Severity.WARNING,
     "A kernel calls a function of `metal::fast`, which is less accurate than the CPU's.",
     bad=(
         metal_case("float f(float x) { return metal::fast::exp(x); }\n"),
         metal_case("float f(float x) { return fast::log(x); }\n"),
+        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "")}, before={_PRECISE_PATH: _PRECISE}),
+        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "metal::")}, before={_PRECISE_PATH: _PRECISE}),
     ),
-    good=(metal_case("float f(float x) { return precise::exp(x); }\nfloat fast(float x) { return x; }\n"),),
+    good=(
+        metal_case("float f(float x) { return precise::exp(x); }\nfloat fast(float x) { return x; }\n"),
+        Case({_PRECISE_PATH: _PRECISE.replace("(x)", "(x) ")}, before={_PRECISE_PATH: _PRECISE}),
+    ),
 )
 def fast_math(change: Change) -> Iterator[Remark]:
     """`metal::fast` trades accuracy for speed: reviewers refuse it where results are compared with the CPU's."""
@@ -49,6 +60,10 @@ def fast_math(change: Change) -> Iterator[Remark]:
                 name = code[at + 2].text
                 yield file.remark(token.start, f"`fast::{name}` is less accurate than the CPU's {name}",
                                   f"Write `precise::{name}`.", "fast", "precise")  # fmt: skip
+        for namespace in ("", "metal::", "::metal::"):
+            for line, earlier in file.find_rewritten(_PRECISELY, namespace):
+                what = f"`{earlier}` asked for the precise function"
+                yield Remark(file.path, line, what, "Keep `precise::`: kernels are compiled with fast math.")
 
 
 _WIDENING = frozenset({"float", "float2", "opmath_t", "om_t", "static_cast", "OpMathType", "accum_t", "acc_t"})
@@ -457,6 +472,11 @@ _EXTREME = """kernel void most(device const float* x [[buffer(0)]], device float
   out[row] = most;
 }
 """
+_BISECTING = "inline int f(constant float* x, float value) {\n  return !(x[1] >= value) ? 1 : 0;\n}\n"
+_NEGATED = tuple(
+    (re.compile(rf"!\(([^()]+) {operator} ([^()]+)\)"), rf"\1 {inverse} \2")
+    for operator, inverse in ((">=", "<"), (">", "<="), ("<=", ">"), ("<", ">="))
+)
 _STARTS = frozenset({"INFINITY", "FLT_MAX", "infinity", "lowest", "max", "min", "FLT_MIN"})
 _PICKS = frozenset({"?", "max", "min", "fmax", "fmin"})
 
@@ -468,6 +488,9 @@ _PICKS = frozenset({"?", "max", "min", "fmax", "fmin"})
         metal_case(_EXTREME),
         metal_case(_EXTREME.replace("value > most ? value : most", "metal::max(most, value)")),
         metal_case(_EXTREME.replace("most = value > most ? value : most", "if (value > most) most = value")),
+        Case(
+            {_PRECISE_PATH: _BISECTING.replace("!(x[1] >= value)", "x[1] < value")}, before={_PRECISE_PATH: _BISECTING}
+        ),
     ),
     good=(
         metal_case(_EXTREME.replace("value > most", "value > most || isnan(value)")),
@@ -489,6 +512,10 @@ def lost_nan(change: Change) -> Iterator[Remark]:
                 if is_start and _picks(texts[end:], name) and _stores(texts[end:], name):
                     what = f"`{name}` of kernel `{kernel.name}` passes over NaN, which the CPU's result keeps"
                     yield file.remark(kernel.body[at].start, what, "Keep a NaN: `isnan(value) || value > most`.")
+        for pattern, inverse in _NEGATED:
+            for line, earlier in file.find_rewritten(pattern, inverse):
+                what = f"`{earlier}` was true of a NaN"
+                yield Remark(file.path, line, what, "Keep the negation: a comparison with NaN is false.")
 
 
 def _picks(texts: list[str], name: str) -> bool:

@@ -34,6 +34,11 @@ _BINDING_HOST = """void planted(const Tensor& self, Tensor& out) {
   mtl_setArgs(encoder, self.contiguous(), out, rows);
 }
 """
+_VECTOR_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
+    constant uint4& rows [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  out[index] = x[index] * rows.x;
+}
+"""
 _NAMED_HOST = """void planted(const Tensor& self, Tensor& out) {
   int64_t rows = self.size(0);
   const std::string key = "planted_" + scalarToMetalTypeString(self);
@@ -58,11 +63,13 @@ _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], devi
         host_case(_BINDING_HOST.replace("out, rows", "out, std::max<int64_t>(0, rows)"), _BOUND_KERNEL),
         host_case(_BINDING_HOST.replace("out, rows", "out, self.size(-1)"), _BOUND_KERNEL),
         host_case(_NAMED_HOST, _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("int64_t rows =", "std::array<int64_t, 4> rows ="), _VECTOR_KERNEL),
     ),
     good=(
         host_case(_BINDING_HOST, _BOUND_KERNEL.replace("constant int&", "constant long&")),
         host_case(_BINDING_HOST.replace("int64_t rows", "int rows"), _BOUND_KERNEL),
         host_case(_BINDING_HOST.replace("out, rows", "out, alpha.to<int>()"), _BOUND_KERNEL),
+        host_case(_BINDING_HOST.replace("int64_t rows =", "std::array<uint32_t, 4> rows ="), _VECTOR_KERNEL),
         host_case(_BINDING_HOST.replace("out, rows", "out, static_cast<int>(self.size(-1))"), _BOUND_KERNEL),
     ),
 )
@@ -97,13 +104,15 @@ def pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kerne
 def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
     for index, name, start in list_bound(file.after, function):
         kind_bound = _find_type(file.text_of(function), name)
-        size = SIZES.get(kind_bound, 0)
+        size, element = _count_bytes(kind_bound)
         if not size or index >= len(kernel.buffers):
             continue
         parameter = kernel.buffers[index]
         texts = [token.text for token in parameter.tokens]
-        kind = next((text for text in texts if text in SIZES), "")
-        if parameter.space == "constant" and "&" in texts and kind and SIZES[kind] != size:
+        kind = next((text for text in texts if _count_bytes(text)[0]), "")
+        read, element_read = _count_bytes(kind)
+        fits = element_read == element and read <= size
+        if parameter.space == "constant" and "&" in texts and "array" not in texts and kind and not fits:
             what = f"`{name}` is {kind_bound}, and kernel `{kernel.name}` reads it as {kind}"
             yield file.remark(start, what, "Give both sides a type of the same size.")
 
@@ -116,9 +125,25 @@ _READER = re.compile(r"\w+\.(\w+)\(\)")
 _COUNTING = re.compile(r"\w+\.(?:numel\(\)|size\([^()]*\)|stride\([^()]*\)|storage_offset\(\))")
 
 
+_LISTED = re.compile(r"std::array<(?P<element>\w+), (?P<count>\d+)>")
+_VECTOR = re.compile(r"(?P<packed>packed_)?(?P<element>u?char|u?short|u?int|u?long|half|float|bool)(?P<count>[234])")
+
+
+def _count_bytes(kind: str) -> tuple[int, int]:
+    """The size of a type of either side, and that of an element of it; zeros for one that is not known."""
+    several = _LISTED.fullmatch(kind) or _VECTOR.fullmatch(kind)
+    if several is None:
+        return SIZES.get(kind, 0), SIZES.get(kind, 0)
+    element, count = SIZES.get(several["element"], 0), int(several["count"])
+    is_padded = several.re is _VECTOR and count == 3 and not several["packed"]
+    return element * (4 if is_padded else count), element
+
+
 def _find_type(text: str, argument: str) -> str:
     """The type of what a function binds, by its declaration or the call that makes it; nothing where neither says."""
     if argument.isidentifier():
+        if listed := re.search(rf"\bstd::array<\w+, \d+>(?=\s+{re.escape(argument)}\b)", text):
+            return listed[0]
         declared = re.search(rf"\b(\w+)\s+{re.escape(argument)}\s*(?:=|;|,|\)|\{{)", text)
         return declared[1] if declared else ""
     if typed := _TYPED.fullmatch(argument):

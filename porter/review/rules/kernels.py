@@ -581,14 +581,27 @@ _ADDING = """kernel void add_up(device const float* x [[buffer(0)]], device floa
   out[0] += x[index];
 }
 """
+_ATOMIC_HINT = "Use an atomic, or let the threads of a group add up first and one of them store."
+_COUNTING_UP = """void count(device atomic_uint* bins, uint at) {
+  atomic_fetch_add_explicit(bins + at, 1u, memory_order_relaxed);
+}
+"""
+_COUNTING_PLAINLY = """void count(device uint* bins, uint at) {
+  bins[at] += 1;
+}
+"""
 _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
 
 
 @rule(
     Severity.ERROR,
     "All threads of a kernel update one element of memory, and not atomically.",
-    bad=(metal_case(_ADDING),),
+    bad=(
+        metal_case(_ADDING),
+        Case({f"{KERNELS}/Planted.metal": _COUNTING_PLAINLY}, before={f"{KERNELS}/Planted.metal": _COUNTING_UP}),
+    ),
     good=(
+        metal_case(_COUNTING_PLAINLY),
         metal_case(_ADDING.replace("out[0] +=", "out[index] +=")),
         metal_case(_ADDING.replace("  out[0]", "  if (index == 0) out[0]")),
         metal_case(_ADDING.replace("  out[0]", "  const uint at = index / 2;\n  out[at]")),
@@ -610,8 +623,18 @@ def shared_update(change: Change) -> Iterator[Remark]:
             if positioned and is_update and not guarded and not positioned & set(texts[at + 2 : close]):
                 element = "".join(texts[at + 2 : close - 1])
                 what = f"all threads of kernel `{kernel.name}` update `{name}[{element}]`"
-                hint = "Use an atomic, or let the threads of a group add up first and one of them store."
-                yield kernel.file.remark(kernel.body[at].start, what, hint)
+                yield kernel.file.remark(kernel.body[at].start, what, _ATOMIC_HINT)
+    for function in find_changed_functions(change):
+        body = function.body
+        if "atomic_" not in function.file.text_before(function.function) or any("atomic" in t.text for t in body):
+            continue
+        for at, token in enumerate(body):
+            if token.text not in _UPDATES or not function.file.is_added(token.start):
+                continue
+            start = next((k + 1 for k in range(at, 0, -1) if body[k].text in (";", "{", "}")), 0)
+            if body[start].text == "*" or body[at - 1].text == "]":
+                what = f"`{function.name}` updated memory atomically, and does not any more"
+                yield function.file.remark(token.start, what, _ATOMIC_HINT)
 
 
 def add_made(texts: list[str], names: set[str]) -> set[str]:

@@ -444,3 +444,42 @@ def unbound_buffer(change: Change) -> Iterator[Remark]:
             missing = kernel.buffers[max(bound) + 1].name
             what = f"nothing binds `{missing}` of kernel `{kernel.name}`, which has {len(kernel.buffers)} buffers"
             yield file.remark(function.start + calls[0].start(), what, "Bind every buffer of the kernel, in its order.")
+
+
+_QUEUES = frozenset({"dispatch_sync", "dispatch_sync_with_rethrow"})
+_QUEUED = """void planted(const Tensor& self) {
+  auto state = lib.getPipelineStateForFunc("planted");
+  dispatch_sync(stream->queue(), ^() {
+    auto encoder = stream->commandEncoder();
+    [encoder setComputePipelineState:state];
+  });
+}
+"""
+_UNQUEUED = _QUEUED.replace("    auto encoder = stream->commandEncoder();\n", "").replace(
+    "  dispatch_sync(", "  auto encoder = stream->commandEncoder();\n  dispatch_sync("
+)
+
+
+@rule(
+    Severity.ERROR,
+    "Host code takes the stream's encoder outside of the stream's queue.",
+    bad=(host_case(_UNQUEUED),),
+    good=(host_case(_QUEUED), host_case("void f(MPSStream* stream) {\n  use(stream->commandEncoder());\n}\n")),
+)
+def encoder_off_queue(change: Change) -> Iterator[Remark]:
+    """Another thread may end an encoder that was taken before the block of `dispatch_sync` (197805, 197836, 198039)."""
+    for file in change.host:
+        code = file.source.code
+        for function in file.functions():
+            places = [
+                at for at, token in enumerate(code[:-1]) if function.body_start <= token.start < function.body_end
+            ]
+            blocks = [(at + 1, file.source.partners[at + 1]) for at in places
+                      if code[at].text in _QUEUES and code[at + 1].text == "("]  # fmt: skip
+            for at in places:
+                is_call = code[at].text == "commandEncoder" and code[at + 1].text == "("
+                if is_call and blocks and not any(begin < at < end for begin, end in blocks):
+                    what = f"`{function.name}` takes the stream's encoder outside of its queue"
+                    yield file.remark(
+                        code[at].start, what, "Call `commandEncoder` within the block of `dispatch_sync`."
+                    )

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from porter.core.layout import NATIVE_FUNCTIONS
+from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.identifiers import find_words
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import (
@@ -16,7 +16,7 @@ from porter.review.metal_facts import (
     launches_kernel,
     list_dispatched,
 )
-from porter.review.rule import Severity, edit_case, host_case, rule
+from porter.review.rule import Case, Severity, edit_case, host_case, rule
 from porter.review.rules.registrations import ERF, ERF_ROW, UNARY
 
 _MACRO = "MPS_CHECK_INT64_OP_SUPPORTED"
@@ -197,3 +197,58 @@ def _list_code_words(file: ChangedFile, now: bool) -> frozenset[str]:
 
 def _uses(words: frozenset[str], names: frozenset[str], base: str) -> bool:
     return not words.isdisjoint(names) or any(word.startswith((f"{base}_", f"structured_{base}")) for word in words)
+
+
+_CHECKING = re.compile(r"\b(?:TORCH_CHECK\w*|resize_output)\(([^,;]*)")
+_ABOUT_TYPES = re.compile(
+    r"dtype|scalar_type|ScalarType|isFloatingType|isIntegralType|isComplexType|is_complex|sizes\(\)"
+)
+_REFUSING = """void planted_mps(const Tensor& self, Tensor& out) {
+  TORCH_CHECK(self.scalar_type() != kDouble, "no float64");
+  resize_output(out, self.sizes());
+  lib.exec_unary_kernel(iter, "exp");
+}
+"""
+
+
+@rule(
+    Severity.WARNING,
+    "A change takes a check of types away, or what gives a result its shape, from code that launches a kernel.",
+    bad=(
+        Case(
+            {f"{OPERATIONS}/Planted.mm": re.sub(r"  TORCH_CHECK.*\n", "", _REFUSING)},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING},
+        ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": re.sub(r"  resize_output.*\n", "", _REFUSING)},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING},
+        ),
+    ),
+    good=(
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _REFUSING.replace('"no float64"', '"float64 is not supported"')},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING},
+        ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": re.sub(r"  (?:TORCH_CHECK|resize).*\n", "", _REFUSING)},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING.replace("lib.exec_unary_kernel(iter, ", "graph(")},
+        ),
+    ),
+)
+def lost_check(change: Change) -> Iterator[Remark]:
+    """What host code refused or resized reaches the kernel: an opaque error of Metal's, or a wrong shape (184743)."""
+    for file in change.host:
+        after = "".join(file.after.split())
+        for function in file.functions():
+            earlier = file.text_before(function)
+            launches = launches_kernel(earlier) and launches_kernel(file.text_of(function))
+            gone = set(find_words(earlier)) - set(find_words(file.after))
+            for match in _CHECKING.finditer(earlier):
+                resizes = match[0].startswith("resize")
+                # A result may be resized elsewhere where more of the function is another
+                statement = earlier[match.start() : earlier.find(";", match.end())]
+                asked = gone <= set(find_words(statement)) if resizes else launches and _ABOUT_TYPES.search(match[1])
+                is_kept = "".join(match[not resizes].split()) in after or _states_limit(earlier, match.start())
+                if asked and not is_kept:
+                    what = f"`{' '.join(match[0].split())}` is gone from `{function.name}`"
+                    yield file.remark(function.name_start, what, "Keep it, or say in the text what refuses such calls.")
