@@ -590,6 +590,12 @@ _COUNTING_PLAINLY = """void count(device uint* bins, uint at) {
   bins[at] += 1;
 }
 """
+_BINNING = """kernel void fill_bins(device const long* x [[buffer(0)]], device float* bins [[buffer(1)]],
+    uint index [[thread_position_in_grid]]) {
+  const long bin = x[index] / 2;
+  bins[bin] += 1;
+}
+"""
 _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
 
 
@@ -599,9 +605,11 @@ _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
     bad=(
         metal_case(_ADDING),
         Case({f"{KERNELS}/Planted.metal": _COUNTING_PLAINLY}, before={f"{KERNELS}/Planted.metal": _COUNTING_UP}),
+        metal_case(_BINNING),
     ),
     good=(
         metal_case(_COUNTING_PLAINLY),
+        metal_case(_BINNING.replace("bins[bin]", "bins[index * 8 + bin]")),
         metal_case(_ADDING.replace("out[0] +=", "out[index] +=")),
         metal_case(_ADDING.replace("  out[0]", "  if (index == 0) out[0]")),
         metal_case(_ADDING.replace("  out[0]", "  const uint at = index / 2;\n  out[at]")),
@@ -611,7 +619,10 @@ def shared_update(change: Change) -> Iterator[Remark]:
     """Two threads that read an element before either writes it lose one update: memory that they share is atomic."""
     for kernel in find_changed_kernels(change):
         texts = [token.text for token in kernel.body]
-        positioned = add_made(texts, kernel.positions(*_GRID))
+        positions = kernel.positions(*_GRID)
+        positioned = add_made(texts, positions)
+        unique = add_made(texts, positions, through_memory=False)
+        loaded = add_made(texts, _find_read(texts, unique))
         buffers = {p.name for p in kernel.buffers if p.space == "device"}
         for at, name in enumerate(texts[:-2]):
             if name not in buffers or texts[at + 1] != "[":
@@ -620,6 +631,10 @@ def shared_update(change: Change) -> Iterator[Remark]:
             guarded = any(positioned & set(texts[k : _skip_brackets(texts, k + 1, "(", ")")]) for k in range(at)
                           if texts[k] in ("if", "for", "while") and texts[k + 1] == "(")  # fmt: skip
             is_update = texts[close : close + 1] and texts[close] in _UPDATES
+            index = set(texts[at + 2 : close])
+            if positions and is_update and index & loaded and not index & unique:
+                what = f"threads of kernel `{kernel.name}` update `{name}` at an index that several may have"
+                yield kernel.file.remark(kernel.body[at].start, what, _ATOMIC_HINT)
             if positioned and is_update and not guarded and not positioned & set(texts[at + 2 : close]):
                 element = "".join(texts[at + 2 : close - 1])
                 what = f"all threads of kernel `{kernel.name}` update `{name}[{element}]`"
@@ -637,12 +652,23 @@ def shared_update(change: Change) -> Iterator[Remark]:
                 yield function.file.remark(token.start, what, _ATOMIC_HINT)
 
 
-def add_made(texts: list[str], names: set[str]) -> set[str]:
-    """Names, and the locals that are made of them."""
+def _find_read(texts: list[str], unique: set[str]) -> set[str]:
+    """The locals that are read from memory at a place of the thread's own."""
+    names = set[str]()
+    for at, text in enumerate(texts):
+        if text == "=" and at and texts[at - 1].isidentifier():
+            value = texts[at : next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))]
+            if "[" in value and unique & set(value[value.index("[") :]):
+                names.add(texts[at - 1])
+    return names
+
+
+def add_made(texts: list[str], names: set[str], through_memory: bool = True) -> set[str]:
+    """Names, and the locals that are made of them; of what is read from memory too, unless `through_memory` is off."""
     derived = set(names)
     for at, text in enumerate(texts):
         if text in ("=", "+=") and at and texts[at - 1].isidentifier():
             end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
-            if derived & set(texts[at:end]):
+            if derived & set(texts[at:end]) and (through_memory or "[" not in texts[at:end]):
                 derived.add(texts[at - 1])
     return derived
