@@ -43,7 +43,18 @@ def prune(text: str, vocabulary: re.Pattern[str], needed: Collection[str] = ()) 
     `needed` are names that stay in use. Raises PTR030 where brackets do not pair.
     """
     pruner = _Pruner(text, read_statements(text), vocabulary, frozenset(needed))
-    return _cut(text, list(pruner.removed(pruner.statements)))
+    statements = list(pruner.removed(pruner.statements))
+    # The text without statements, the comments above them and between two of them, and the lines they leave empty
+    parts, last = [], 0
+    for each in statements:
+        before = re.search(r"\s*\belse\s*\Z", text[last : each.start])
+        otherwise = last + before.start() if before else None
+        start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
+        start = last if last and _BLANK.fullmatch(text, last, start) else start
+        parts.append(text[last:start])
+        last = _find_end(text, each.end) if otherwise is None else each.end
+    made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
+    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", _EMPTY_LABEL.sub(_end_switch, made))
 
 
 def list_declared(text: str) -> list[str]:
@@ -258,20 +269,6 @@ class _Pruner:
         for at, names in uses:
             found.update({name: max(at, found.get(name, -1)) for name in names})
         return found
-
-
-def _cut(text: str, statements: Sequence[Statement]) -> str:
-    """The text without statements, the comments above them and between two of them, and the lines they leave empty."""
-    parts, last = [], 0
-    for each in statements:
-        before = re.search(r"\s*\belse\s*\Z", text[last : each.start])
-        otherwise = last + before.start() if before else None
-        start = find_commented_start(text, each.start, last) if otherwise is None else otherwise
-        start = last if last and _BLANK.fullmatch(text, last, start) else start
-        parts.append(text[last:start])
-        last = _find_end(text, each.end) if otherwise is None else each.end
-    made = re.sub(r"[ \t]*\belse\s*\{\s*\}", "", "".join([*parts, text[last:]]))
-    return re.sub(r"\n[ \t]*\n(?:[ \t]*\n)+", "\n\n", _EMPTY_LABEL.sub(_end_switch, made))
 
 
 def _end_switch(label: re.Match[str]) -> str:

@@ -128,25 +128,19 @@ def intern(op: Op, args: Sequence[Expr] = (), dtype: DType | None = None, attrib
     key = (op, tuple(map(id, args)), dtype, label)
     found = _interned.get(key)
     if found is None:
-        derived = _derive(op, args, dtype, attribute, label)
+        digest = blake2b(f"{op.value}|{label}|{dtype}".encode(), digest_size=12)
+        for arg in args:
+            digest.update(arg.order)
+        loops: frozenset[Loop] = frozenset().union(*(arg.loops for arg in args))
+        height = max((arg.height for arg in args), default=0)
+        if isinstance(attribute, Loop):
+            loops = frozenset((attribute,))
+        if isinstance(attribute, Reduction):
+            loops, height = loops.difference(attribute.loops), height + 1
+        derived = (digest.digest(), loops, height)
         found = Expr(op, tuple(args), dtype, attribute, *derived, find_bounds(op, args, attribute))
         _interned[key] = found
     return found
-
-
-def _derive(
-    op: Op, args: Sequence[Expr], dtype: DType | None, attribute: Hashable, label: str
-) -> tuple[bytes, frozenset[Loop], int]:
-    digest = blake2b(f"{op.value}|{label}|{dtype}".encode(), digest_size=12)
-    for arg in args:
-        digest.update(arg.order)
-    loops: frozenset[Loop] = frozenset().union(*(arg.loops for arg in args))
-    height = max((arg.height for arg in args), default=0)
-    if isinstance(attribute, Loop):
-        loops = frozenset((attribute,))
-    if isinstance(attribute, Reduction):
-        loops, height = loops.difference(attribute.loops), height + 1
-    return digest.digest(), loops, height
 
 
 def find_bounds(op: Op, args: Sequence[Expr], attribute: Hashable) -> tuple[int, int] | None:

@@ -83,7 +83,13 @@ def verify_operator(
     """
     before = find_baseline(checkout, op, baseline)
     if before:
-        return _verify_written(checkout, before, op, proof, progress)
+        # The verdict that a port had before it was written: on the same target, against the same fork
+        request = request_written(checkout, before, op, proof, progress)
+        found = ask_verdict(request, progress)
+        notes = [f"verified against the fork before its port, of {before.origin}"]
+        if request.thorough and proof.thorough is None:
+            notes.append("thorough, as the verdict before it was written; --no-thorough leaves out what takes longer")
+        return replace(found, notes=(*found.notes, *notes))
     try:
         target = native_target(checkout, op)
     except NotNative:
@@ -99,16 +105,6 @@ def verify_operator(
     verdict_as_is = ask_verdict(make_request(checkout.root, {}, target, proof, proof.expr), progress)
     verdict_as_is = replace(verdict_as_is, notes=(*verdict_as_is.notes, NO_BASELINE))
     return verdict_as_is if verdict_as_is.ok else add_findings(verdict_as_is, find_unserved(checkout, op))
-
-
-def _verify_written(checkout: Checkout, before: Baseline, op: str, proof: Proof, progress: Progress) -> Verdict:
-    """The verdict that a port had before it was written: on the same target, against the same fork."""
-    request = request_written(checkout, before, op, proof, progress)
-    found = ask_verdict(request, progress)
-    notes = [f"verified against the fork before its port, of {before.origin}"]
-    if request.thorough and proof.thorough is None:
-        notes.append("thorough, as the verdict before it was written; --no-thorough leaves out what takes longer")
-    return replace(found, notes=(*found.notes, *notes))
 
 
 def find_watched_files(checkout: Checkout) -> tuple[Path, ...]:
