@@ -8,34 +8,17 @@ from itertools import islice, product
 
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError, explained
+from porter.loops import host_values as host
 from porter.loops.expressions import Buffer, Expr, Loop, Op, intern
 from porter.loops.fit import MIN_CALLS, Fit, is_close, list_atoms, list_fixed_sizes
 from porter.loops.fusion import LoopNest
-from porter.loops.host_values import (
-    Apply,
-    Arguments,
-    Constant,
-    Element,
-    HostValue,
-    Named,
-    Number,
-    Scalar,
-    Size,
-    SizeProduct,
-    describe,
-    evaluate,
-    is_result,
-    list_operands,
-    round_number,
-    substitute,
-)
 from porter.loops.numbers import Leaf, Occurrence, Use, replace_numbers
 from porter.loops.printing import name_number, program_lines
 from porter.loops.program import Role, SymbolicNest, SymbolicProgram, Temporary
 from porter.mpsgraph.conditions import Answered, Compared
 from porter.mpsgraph.graph import Value
 
-Column = tuple[Number, ...]
+Column = tuple[host.Number, ...]
 _LEARNED = 48  # calls that numbers are found from
 _ROUNDS = 3  # of learning from calls that the numbers found before do not foretell
 _MISSED = 16  # of these
@@ -49,7 +32,7 @@ _ASKED = 8  # own calls that have what may equal a size, which all are compared 
 class CallProgram:
     """What one call computes; `structure` is all of it but its numbers. `facts` are for conditions."""
 
-    arguments: Arguments
+    arguments: host.Arguments
     facts: Mapping[str, Value]
     key: str
     dtype: DType  # of `key`, the first tensor argument
@@ -59,7 +42,7 @@ class CallProgram:
     numbers: tuple[Occurrence, ...]
 
 
-Values = Sequence[HostValue | None]  # of every number, in the order of visits
+Values = Sequence[host.HostValue | None]  # of every number, in the order of visits
 
 
 def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProgram, Values]:
@@ -87,7 +70,7 @@ def build_program(name: str, calls: Sequence[CallProgram]) -> tuple[SymbolicProg
 def _foretells(values: Values, call: CallProgram) -> bool:
     """Whether the expressions of numbers give those of a call."""
     pairs = zip(values, call.numbers, strict=True)
-    return all(is_close(evaluate(value, call.arguments), each.value) for value, each in pairs if value is not None)
+    return all(is_close(host.evaluate(value, call.arguments), each.value) for value, each in pairs if value is not None)
 
 
 def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[CallProgram]) -> SymbolicProgram | None:
@@ -101,16 +84,16 @@ def transfer_program(program: SymbolicProgram, values: Values, calls: Sequence[C
 
 
 def _transfer_value(
-    value: HostValue | None, column: Column, use: Use, calls: Sequence[CallProgram]
-) -> HostValue | None:
-    if isinstance(value, Constant):  # a least value depends on the type
-        return Constant(column[0]) if len(set(column)) == 1 else None
+    value: host.HostValue | None, column: Column, use: Use, calls: Sequence[CallProgram]
+) -> host.HostValue | None:
+    if isinstance(value, host.Constant):  # a least value depends on the type
+        return host.Constant(column[0]) if len(set(column)) == 1 else None
     if value is None:
         return None
-    found = [evaluate(value, call.arguments) for call in calls]
+    found = [host.evaluate(value, call.arguments) for call in calls]
     if use is not Use.INDEX:  # host code may have fed it from memory of this type
         found = [
-            each if each is None or is_close(each, number) else round_number(each, call.dtype)
+            each if each is None or is_close(each, number) else host.round_number(each, call.dtype)
             for each, number, call in zip(found, column, calls, strict=True)
         ]
     return value if all(map(is_close, found, column)) else None
@@ -151,35 +134,42 @@ def _columns(calls: Sequence[CallProgram]) -> list[Column]:
     return [tuple(each.value for each in row) for row in zip(*(call.numbers for call in calls), strict=True)]
 
 
-def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[HostValue | None], list[Answered]]:
+def _find_values(calls: Sequence[CallProgram], fit: Fit) -> tuple[list[host.HostValue | None], list[Answered]]:
     """The expression of every number; and conditions for the sizes that no call varies, if a number may be one."""
-    known: dict[tuple[Column, bool], HostValue | None] = {}
+    known: dict[tuple[Column, bool], host.HostValue | None] = {}
     columns = [(column, each.use is Use.VALUE) for column, each in zip(_columns(calls), calls[0].numbers, strict=True)]
     for column, is_value in columns:
         if (column, is_value) not in known:
             scalar = fit.find_scalar(column, calls[0].dtype) if is_value and not fit.find_constant(column) else None
             known[column, is_value] = scalar or fit.find(column)
-    constants = {float(each.value) for each in known.values() if isinstance(each, Constant) and abs(each.value) > 1}
+    constants = {
+        float(each.value) for each in known.values() if isinstance(each, host.Constant) and abs(each.value) > 1
+    }
     counts = dict(_list_counts([call.arguments for call in calls]))
-    values = [value and substitute(value, counts) for value in (known[each] for each in columns)]
+    values = [value and host.substitute(value, counts) for value in (known[each] for each in columns)]
     return values, list(_fixed_conditions(calls, constants))
 
 
-def _list_counts(calls: Sequence[Arguments]) -> Iterator[tuple[HostValue, HostValue]]:
+def _list_counts(calls: Sequence[host.Arguments]) -> Iterator[tuple[host.HostValue, host.HostValue]]:
     """The sizes of results that always have one dimension, as the number of elements: callers may give more."""
-    for name in filter(is_result, calls[0].tensors):
+    for name in filter(host.is_result, calls[0].tensors):
         if all(name in call.tensors and len(call.tensors[name].shape) == 1 for call in calls):
-            yield from ((Size(name, Constant(dim)), SizeProduct(name)) for dim in (0, -1))
+            yield from ((host.Size(name, host.Constant(dim)), host.SizeProduct(name)) for dim in (0, -1))
 
 
 def _fixed_conditions(calls: Sequence[CallProgram], constants: set[float]) -> list[Answered]:
     first = calls[0].arguments
     found = []
     for size in list_fixed_sizes([call.arguments for call in calls]):
-        value = evaluate(size, first)
-        is_front = not isinstance(size, Size) or (isinstance(size.dim, Constant) and size.dim.value >= 0)
-        if value is not None and float(value) in constants and not is_result(getattr(size, "tensor", "")) and is_front:
-            found.append(Answered(Compared(describe(size), "==", value), True))
+        value = host.evaluate(size, first)
+        is_front = not isinstance(size, host.Size) or (isinstance(size.dim, host.Constant) and size.dim.value >= 0)
+        if (
+            value is not None
+            and float(value) in constants
+            and not host.is_result(getattr(size, "tensor", ""))
+            and is_front
+        ):
+            found.append(Answered(Compared(host.describe(size), "==", value), True))
     return found
 
 
@@ -190,70 +180,70 @@ class _Names:
     A scalar that is computed with and one that counts are two: one call's may be an integer, another's not.
     """
 
-    numbers: dict[tuple[HostValue, bool], Named] = field(default_factory=dict)
+    numbers: dict[tuple[host.HostValue, bool], host.Named] = field(default_factory=dict)
     unknowns: dict[Column, str] = field(default_factory=dict)
 
-    def leaf(self, value: HostValue, occurrence: Occurrence) -> Leaf:
-        if isinstance(value, Constant):
+    def leaf(self, value: host.HostValue, occurrence: Occurrence) -> Leaf:
+        if isinstance(value, host.Constant):
             return occurrence.value
         if occurrence.use is Use.INDEX:
             return self._index(value, int(occurrence.value))
         return self._named(value, occurrence.value)
 
-    def unknown(self, column: Column, occurrence: Occurrence) -> Named:
+    def unknown(self, column: Column, occurrence: Occurrence) -> host.Named:
         name = self.unknowns.setdefault(column, f"?{len(self.unknowns)}")
-        return Named(name, Constant(occurrence.value), occurrence.value)
+        return host.Named(name, host.Constant(occurrence.value), occurrence.value)
 
-    def _named(self, value: HostValue, example: Number) -> Named:
+    def _named(self, value: host.HostValue, example: host.Number) -> host.Named:
         example = int(example) if _counts(value) else example
         key = value, isinstance(example, int)
         if key not in self.numbers:
             used = [each.name for each in self.numbers.values()]
-            self.numbers[key] = Named(name_number(value, used), value, example)
+            self.numbers[key] = host.Named(name_number(value, used), value, example)
         return self.numbers[key]
 
-    def _index(self, value: HostValue, example: int) -> Expr:
+    def _index(self, value: host.HostValue, example: int) -> Expr:
         """An index of named numbers: what adds a constant or multiplies by one is done by the kernel."""
         match value:
-            case Apply("+" | "-" as function, (left, Constant(int(offset)))):
+            case host.Apply("+" | "-" as function, (left, host.Constant(int(offset)))):
                 offset = offset if function == "+" else -offset
                 return intern(Op.SUM, (self._index(left, example - offset), _integer(offset)))
-            case Apply("*", (Constant(int(factor)), right)):
+            case host.Apply("*", (host.Constant(int(factor)), right)):
                 return intern(Op.PRODUCT, (self._index(right, example // factor), _integer(factor)))
         return _integer(self._named(value, example))
 
 
-def _counts(value: HostValue) -> bool:
+def _counts(value: host.HostValue) -> bool:
     """Whether a value is a count of elements or dimensions, in every call."""
     match value:
-        case Constant(number):
+        case host.Constant(number):
             return isinstance(number, int)
-        case Scalar() | Element():
+        case host.Scalar() | host.Element():
             return False
-        case Apply(function, arguments):
+        case host.Apply(function, arguments):
             return function != "/" and all(map(_counts, arguments))
     return True
 
 
-def _integer(value: int | Named) -> Expr:
+def _integer(value: int | host.Named) -> Expr:
     return intern(Op.INTEGER, (), None, value)
 
 
 class _Sizes:
     """How many turns loops have; as short expressions, if there are calls to find these from."""
 
-    def __init__(self, calls: Sequence[Arguments], fit: Fit | None) -> None:
+    def __init__(self, calls: Sequence[host.Arguments], fit: Fit | None) -> None:
         self._calls, self._fit = calls, fit
         self._counts = dict(_list_counts(calls))
 
-    def of(self, loops: Sequence[Loop]) -> HostValue:
-        sizes = [loop.number.value if loop.number else Constant(loop.size) for loop in loops]
-        product: HostValue = Constant(1)
+    def of(self, loops: Sequence[Loop]) -> host.HostValue:
+        sizes = [loop.number.value if loop.number else host.Constant(loop.size) for loop in loops]
+        product: host.HostValue = host.Constant(1)
         for size in sizes:
-            product = size if product == Constant(1) else Apply("*", (product, size))
-        known = [each for call in self._calls if (each := evaluate(product, call)) is not None]
+            product = size if product == host.Constant(1) else host.Apply("*", (product, size))
+        known = [each for call in self._calls if (each := host.evaluate(product, call)) is not None]
         short = self._fit.find(known) if self._fit and len(known) == len(self._calls) else None
-        return substitute(short, self._counts) if short else product
+        return host.substitute(short, self._counts) if short else product
 
 
 def _size_temporaries(roles: Mapping[Buffer, Role], nests: Sequence[LoopNest], sizes: _Sizes) -> dict[Buffer, Role]:
@@ -277,30 +267,35 @@ def _report_unknown(program: SymbolicProgram, unknowns: Mapping[Column, str]) ->
 
 
 def list_alternatives(
-    program: SymbolicProgram, values: Values, calls: Sequence[CallProgram], others: Sequence[Arguments]
+    program: SymbolicProgram, values: Values, calls: Sequence[CallProgram], others: Sequence[host.Arguments]
 ) -> Iterator[tuple[SymbolicProgram, Values]]:
     """The program with every choice of sizes that can be evaluated in other calls, and are not the same there."""
-    parts = [part for each in values if each is not None for part in list_operands(each)]
-    sizes = list[HostValue](dict.fromkeys(part for part in parts if isinstance(part, (Size, SizeProduct))))
+    parts = [part for each in values if each is not None for part in host.list_operands(each)]
+    sizes = list[host.HostValue](
+        dict.fromkeys(part for part in parts if isinstance(part, (host.Size, host.SizeProduct)))
+    )
     own = [call.arguments for call in calls]
-    atoms = [each for each in list_atoms(own[:_ASKED]) if isinstance(each, (Size, SizeProduct))]
+    atoms = [each for each in list_atoms(own[:_ASKED]) if isinstance(each, (host.Size, host.SizeProduct))]
     choices = [list(islice(_list_equal(each, atoms, own, others), _MOST)) for each in sizes]
     for chosen in islice(product(*choices), _TRIED):
         changes = dict(zip(sizes, chosen, strict=True))
-        made = [substitute(each, changes) if each is not None else None for each in values]
+        made = [host.substitute(each, changes) if each is not None else None for each in values]
         if made != list(values):
             yield _build(program.name, calls, made, program.when, None), made
 
 
 def _list_equal(
-    size: HostValue, atoms: Sequence[HostValue], own: Sequence[Arguments], others: Sequence[Arguments]
-) -> Iterator[HostValue]:
+    size: host.HostValue,
+    atoms: Sequence[host.HostValue],
+    own: Sequence[host.Arguments],
+    others: Sequence[host.Arguments],
+) -> Iterator[host.HostValue]:
     """What equals a size in its own calls: one of those that are equal in other calls too, itself first."""
-    here = [evaluate(size, call) for call in own]
-    known: set[tuple[Number | None, ...]] = set()
+    here = [host.evaluate(size, call) for call in own]
+    known: set[tuple[host.Number | None, ...]] = set()
     for atom in (size, *(each for each in atoms if each != size)):
-        if all(evaluate(atom, call) == value for call, value in zip(own, here, strict=True)):
-            there = tuple(evaluate(atom, call) for call in others)
+        if all(host.evaluate(atom, call) == value for call, value in zip(own, here, strict=True)):
+            there = tuple(host.evaluate(atom, call) for call in others)
             if None not in there and there not in known:
                 known.add(there)
                 yield atom

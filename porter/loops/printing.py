@@ -7,27 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from porter.core.dtypes import Kind
 from porter.languages.identifiers import find_words
+from porter.loops import host_values as host
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, walk
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import (
-    Apply,
-    Constant,
-    Element,
-    EndDim,
-    Given,
-    HostTensor,
-    HostValue,
-    Length,
-    Named,
-    Rank,
-    Scalar,
-    Size,
-    SizeProduct,
-    SizesOver,
-    WrappedDim,
-    describe,
-    list_operands,
-)
 from porter.loops.program import ArgumentBuffer, ResultBuffer, SymbolicProgram, Table, Temporary
 
 _FROM_BACK = {-1: "width", -2: "height", -3: "depth"}
@@ -48,16 +30,20 @@ _FUNCTIONS = {Op.LEAST: "min", Op.GREATEST: "max", Op.DISTANCE: "abs", Op.READ_I
 _SIMPLE = (Op.INTEGER, Op.LOOP, Op.NUMBER)
 
 
-def name_number(value: HostValue, used: Collection[str]) -> str:
+def name_number(value: host.HostValue, used: Collection[str]) -> str:
     """A C identifier for a value, unlike those in use: without the tensor that it is of, if that tells it from them."""
-    tensors = {part.tensor for part in list_operands(value) if isinstance(part, Size | SizeProduct | SizesOver)}
+    tensors = {
+        part.tensor
+        for part in host.list_operands(value)
+        if isinstance(part, host.Size | host.SizeProduct | host.SizesOver)
+    }
     whole = _spell_identifier(value, tensors)
     short = whole if len(tensors) > 1 else _spell_identifier(value, ())
     numbered = (f"{whole}_{i}" for i in range(2, len(used) + 3))
     return next(name for name in (short, whole, *numbered) if name not in used)
 
 
-def _spell_identifier(value: HostValue, tensors: Collection[HostTensor]) -> str:
+def _spell_identifier(value: host.HostValue, tensors: Collection[host.HostTensor]) -> str:
     name = "_".join(find_words(_name(value, tensors))).strip("_")
     return f"number_{name}" if name[:1].isdigit() else name
 
@@ -68,56 +54,58 @@ def name_tensor(name: str) -> str:
     return f"output{name.removeprefix('result')}" if name.startswith("result") else name
 
 
-def _name(value: HostValue, tensors: Collection[HostTensor]) -> str:
+def _name(value: host.HostValue, tensors: Collection[host.HostTensor]) -> str:
     """The words of a value; only `tensors` are named before their sizes."""
 
-    def of(tensor: HostTensor) -> str:
-        return f"{name_tensor(describe(tensor))}_" if tensor in tensors else ""
+    def of(tensor: host.HostTensor) -> str:
+        return f"{name_tensor(host.describe(tensor))}_" if tensor in tensors else ""
 
     match value:
-        case Constant(number):
+        case host.Constant(number):
             return f"minus_{-number}" if number < 0 else str(number)
-        case Scalar(name):
+        case host.Scalar(name):
             return name
-        case Element(name, index):
+        case host.Element(name, index):
             return f"{name}_{index}" if index >= 0 else f"{name}_last" if index == -1 else f"{name}_back_{-index}"
-        case Length(name):
+        case host.Length(name):
             return f"{name}_count"
-        case Rank(tensor):
-            return f"{name_tensor(describe(tensor))}_rank"
-        case Given(tensor):
+        case host.Rank(tensor):
+            return f"{name_tensor(host.describe(tensor))}_rank"
+        case host.Given(tensor):
             return f"has_{name_tensor(tensor)}"
-        case WrappedDim(dim, _):
+        case host.WrappedDim(dim, _):
             return _name(dim, tensors)
-        case EndDim(dims, _, is_last):
+        case host.EndDim(dims, _, is_last):
             return f"{'last' if is_last else 'first'}_{dims}"
-        case Size(tensor, Constant(number)):
+        case host.Size(tensor, host.Constant(number)):
             at = _FROM_BACK.get(int(number), f"size_{number}" if number >= 0 else f"size_back_{-number}")
             return f"{of(tensor)}{at}"
-        case Size(tensor, dim):
+        case host.Size(tensor, dim):
             return f"{of(tensor)}{_name(dim, tensors)}_size"
-        case SizeProduct(tensor, None, None):
+        case host.SizeProduct(tensor, None, None):
             return f"{of(tensor)}numel"
         # of contiguous tensors, the stride of the dimensions before it
-        case SizeProduct(tensor, WrappedDim() | EndDim(_, _, False), None):
+        case host.SizeProduct(tensor, host.WrappedDim() | host.EndDim(_, _, False), None):
             return f"{of(tensor)}outer_stride"
-        case SizeProduct(tensor, begin, end):
+        case host.SizeProduct(tensor, begin, end):
             return f"{of(tensor)}{'outer' if begin is None else 'inner' if end is None else 'middle'}_size"
-        case SizesOver(tensor, _, others):
+        case host.SizesOver(tensor, _, others):
             return f"{of(tensor)}{'kept' if others else 'reduced'}_size"
-        case Apply("/", (left, Apply("max", (Apply("-", (whole, _)), Constant(0))))) if left == whole:
+        case host.Apply("/", (left, host.Apply("max", (host.Apply("-", (whole, _)), host.Constant(0))))) if (
+            left == whole
+        ):
             return "bessel_correction"
-        case Apply("min" | "max" as function, (Scalar(), Scalar())):
+        case host.Apply("min" | "max" as function, (host.Scalar(), host.Scalar())):
             return "lower" if function == "min" else "upper"
-        case Apply("/", (Apply("-", (Scalar(), Scalar())), _)):
+        case host.Apply("/", (host.Apply("-", (host.Scalar(), host.Scalar())), _)):
             return "step"
-        case Apply("-", (Constant(1), right)):
+        case host.Apply("-", (host.Constant(1), right)):
             return f"one_minus_{_name(right, tensors)}"
-        case Apply("/", (Constant(1), right)):
+        case host.Apply("/", (host.Constant(1), right)):
             return f"inverse_{_name(right, tensors)}"
-        case Apply(function, (left, right)) if function in _WORDS:
+        case host.Apply(function, (left, right)) if function in _WORDS:
             return f"{_name(left, tensors)}_{_WORDS[function]}_{_name(right, tensors)}"
-    return describe(value)
+    return host.describe(value)
 
 
 def nest_lines(nest: LoopNest, names: Mapping[Buffer, str]) -> Iterator[str]:
@@ -201,7 +189,7 @@ class _Printer:
             return f"{_FUNCTIONS[expr.op]}({', '.join(args)})"
         match expr.op:
             case Op.INTEGER | Op.NUMBER:
-                if isinstance(expr.attribute, Named):
+                if isinstance(expr.attribute, host.Named):
                     return expr.attribute.name
                 if expr.dtype is not None and expr.dtype.kind is Kind.BOOL:
                     return str(expr.attribute).lower()
@@ -237,10 +225,10 @@ def program_lines(program: SymbolicProgram) -> Iterator[str]:
     """Lines such as `input_size_0 = self.size(0)`, then those of the kernels, each with its number of rows."""
     if program.when:
         yield f"when {', '.join(map(str, program.when))}"
-    yield from (f"{number.name} = {describe(number.value)}" for number in program.numbers)
+    yield from (f"{number.name} = {host.describe(number.value)}" for number in program.numbers)
     names = name_memory(program)
     yield from (
-        f"{names[buffer]}: {describe(role.size)} of {role.dtype.metal}"
+        f"{names[buffer]}: {host.describe(role.size)} of {role.dtype.metal}"
         for buffer, role in program.roles.items()
         if isinstance(role, Temporary)
     )

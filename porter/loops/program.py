@@ -14,23 +14,9 @@ from math import prod
 from porter.core.codec import store_as
 from porter.core.dtypes import FLOAT, DType
 from porter.core.errors import Place, PorterError, explained
+from porter.loops import host_values as host
 from porter.loops.expressions import Buffer, Expr, Loop, Op, Reduction, intern, walk
 from porter.loops.fusion import LoopNest, Store
-from porter.loops.host_values import (
-    Arguments,
-    Constant,
-    Given,
-    HostValue,
-    Named,
-    Number,
-    Rank,
-    Size,
-    TensorValue,
-    describe,
-    evaluate,
-    list_names,
-    round_number,
-)
 from porter.mpsgraph.conditions import Answered
 
 _RESULT = "result0"
@@ -54,7 +40,7 @@ class ResultBuffer:
 class Temporary:
     """Memory between kernels."""
 
-    size: HostValue
+    size: host.HostValue
     dtype: DType
 
 
@@ -62,7 +48,7 @@ class Temporary:
 class Table:
     """Constant elements of the graph, the same in every call of the case."""
 
-    elements: tuple[Number, ...]
+    elements: tuple[host.Number, ...]
     dtype: DType
 
 
@@ -74,7 +60,7 @@ class SymbolicNest:
     """A loop nest, and how many turns its row loops have together: threads of a map, else rows."""
 
     nest: LoopNest
-    rows: HostValue
+    rows: host.HostValue
 
 
 @dataclass(frozen=True)
@@ -93,9 +79,9 @@ class SymbolicProgram:
     dtypes: tuple[DType, ...]
     nests: tuple[SymbolicNest, ...]
     roles: Mapping[Buffer, Role]
-    numbers: tuple[Named, ...]
-    example: Arguments
-    calls: tuple[Arguments, ...]
+    numbers: tuple[host.Named, ...]
+    example: host.Arguments
+    calls: tuple[host.Arguments, ...]
     conversions: Mapping[str, tuple[DType, ...]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
 
@@ -114,20 +100,20 @@ class RequiredSize:
 
     tensor: str
     dim: int | None
-    value: HostValue
+    value: host.HostValue
     why: str = ""
 
     @property
-    def actual(self) -> HostValue:
+    def actual(self) -> host.HostValue:
         """What has to be the value."""
-        return Rank(self.tensor) if self.dim is None else Size(self.tensor, Constant(self.dim))
+        return host.Rank(self.tensor) if self.dim is None else host.Size(self.tensor, host.Constant(self.dim))
 
 
 @dataclass(frozen=True)
 class UnexplainedCall:
     """A call that nothing is known of, and why: its run raised, or no program computes it."""
 
-    arguments: Arguments
+    arguments: host.Arguments
     why: str
 
 
@@ -145,7 +131,7 @@ class Programs:
     sizes: tuple[RequiredSize, ...] = ()
 
     @property
-    def calls(self) -> tuple[Arguments, ...]:
+    def calls(self) -> tuple[host.Arguments, ...]:
         """The recorded calls that are computed."""
         return tuple(call for case in self.cases for call in case.calls)
 
@@ -165,7 +151,7 @@ def list_read(programs: Programs) -> frozenset[str]:
     """The tensors that the kernels of all cases read, and the arguments that their numbers are computed from."""
     roles = (role for case in programs.cases for role in case.roles.values())
     tensors = frozenset(role.name for role in roles if isinstance(role, ArgumentBuffer))
-    return tensors.union(*(list_names(number.value) for case in programs.cases for number in case.numbers))
+    return tensors.union(*(host.list_names(number.value) for case in programs.cases for number in case.numbers))
 
 
 Shape = tuple[int, ...]
@@ -179,7 +165,7 @@ def list_own_dims(own: Shape, shape: Shape, result: Shape) -> tuple[int, ...]:
     return tuple(n for n in counts if shape == (*result[: len(result) - n], *own[len(own) - n :]))
 
 
-def count_own_dims(calls: Sequence[Arguments]) -> dict[str, int]:
+def count_own_dims(calls: Sequence[host.Arguments]) -> dict[str, int]:
     """The arguments that calls expand, and how many of their last dimensions are their own.
 
     As many of each argument, if they can be; none of those of which all are in every call, so that the result says
@@ -198,9 +184,9 @@ def count_own_dims(calls: Sequence[Arguments]) -> dict[str, int]:
     return {name: own for name, own in found.items() if own < ranks[name]}
 
 
-def _list_allowed(name: str, call: Arguments) -> tuple[int, ...]:
+def _list_allowed(name: str, call: host.Arguments) -> tuple[int, ...]:
     value = call.tensors[name]
-    result = call.tensors.get(_RESULT, TensorValue((), value.dtype))
+    result = call.tensors.get(_RESULT, host.TensorValue((), value.dtype))
     return list_own_dims(value.shape if value.own is None else value.own, value.shape, result.shape)
 
 
@@ -209,7 +195,7 @@ def _intersect(found: Iterable[Iterable[int]]) -> set[int]:
     return set.intersection(*sets) if sets else set()
 
 
-def instantiate(nests: Sequence[LoopNest], call: Arguments, in_single: bool = False) -> tuple[LoopNest, ...]:
+def instantiate(nests: Sequence[LoopNest], call: host.Arguments, in_single: bool = False) -> tuple[LoopNest, ...]:
     """The nests with the numbers of a call, and without stores that it does not ask for.
 
     Loops may have a size of 0 or 1. With `in_single`, numbers have the precision that kernels take them in. Raises
@@ -219,7 +205,7 @@ def instantiate(nests: Sequence[LoopNest], call: Arguments, in_single: bool = Fa
 
 
 class _Instance:
-    def __init__(self, call: Arguments, in_single: bool) -> None:
+    def __init__(self, call: host.Arguments, in_single: bool) -> None:
         self._call, self._in_single = call, in_single
 
     def instantiate_nest(self, nest: LoopNest) -> LoopNest:
@@ -239,7 +225,7 @@ class _Instance:
         attribute = expr.attribute
         if expr.op is Op.SELECT and (flag := find_flag(expr)):
             return args[1 if self._number(flag) else 2]
-        if isinstance(attribute, Named):
+        if isinstance(attribute, host.Named):
             attribute = self._number(attribute)
         elif isinstance(attribute, Loop):
             attribute = self._loop(attribute)
@@ -250,25 +236,25 @@ class _Instance:
     def _loop(self, loop: Loop) -> Loop:
         return Loop(loop.name, int(self._number(loop.number))) if loop.number else loop
 
-    def _number(self, named: Named) -> Number:
-        found = evaluate(named.value, self._call)
+    def _number(self, named: host.Named) -> host.Number:
+        found = host.evaluate(named.value, self._call)
         if found is None:
-            raise explained("PTR366", f"`{describe(named.value)}` has no value in a call of the case")
+            raise explained("PTR366", f"`{host.describe(named.value)}` has no value in a call of the case")
         if isinstance(named.example, int):
             return type(named.example)(found)
-        return round_number(found, FLOAT) if self._in_single else float(found)
+        return host.round_number(found, FLOAT) if self._in_single else float(found)
 
 
-def find_flag(expr: Expr) -> Named | None:
+def find_flag(expr: Expr) -> host.Named | None:
     """What chooses by whether a tensor is given; None of another choice."""
     attribute = expr.args[0].attribute if expr.args else None
-    return attribute if isinstance(attribute, Named) and isinstance(attribute.value, Given) else None
+    return attribute if isinstance(attribute, host.Named) and isinstance(attribute.value, host.Given) else None
 
 
 # Programs as JSON: the expressions of a nest, which share operands, are one list in which operands come first.
 
 
-_Attribute = Named | Loop | Buffer | Reduction
+_Attribute = host.Named | Loop | Buffer | Reduction
 
 
 @dataclass(frozen=True)
@@ -290,7 +276,7 @@ class _StoredStore:
     loops: tuple[Loop, ...]
     place: int
     value: int
-    guard: Named | None
+    guard: host.Named | None
 
 
 @dataclass(frozen=True)

@@ -16,24 +16,8 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.loading import StageUse
 from porter.kernels.promotion.test_text import write_reference
 from porter.kernels.tracing.tracer import trace
+from porter.loops import host_values as host
 from porter.loops.host_algebra import TRUE, ZERO, apply, is_never_negative, type_of
-from porter.loops.host_values import (
-    Apply,
-    Constant,
-    HostValue,
-    Listed,
-    Method,
-    Node,
-    Number,
-    Property,
-    Rank,
-    SameSizes,
-    Scalar,
-    Select,
-    Size,
-    SizeProduct,
-    Sizes,
-)
 from porter.plan.promotion.promotion import Launch, Unlike, merge
 
 _METAL = {"and": "&&", "or": "||", "//": "/"}
@@ -46,129 +30,131 @@ class NotWritten(Exception):
     """A number cannot be written down. Holds what it is."""
 
 
-def resolve(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Number]) -> HostValue:
+def resolve(node: host.Node, ranks: Mapping[str, int], numbers: Mapping[str, host.Number]) -> host.HostValue:
     """A number by sizes of inputs alone, which are dense: arguments have the values of `numbers`.
 
     Raises NotWritten for what else a number may depend on.
     """
     match node:
-        case Constant():
+        case host.Constant():
             return node
-        case Scalar(name):
-            return Constant(numbers[name])
-        case Rank(tensor):
-            return Constant(ranks[_input(tensor)])
-        case SizeProduct(tensor):
-            return _join("*", Constant(1), resolve_sizes(Sizes(tensor), ranks, numbers))
-        case Property(_, "is_contiguous"):
+        case host.Scalar(name):
+            return host.Constant(numbers[name])
+        case host.Rank(tensor):
+            return host.Constant(ranks[_input(tensor)])
+        case host.SizeProduct(tensor):
+            return _join("*", host.Constant(1), resolve_sizes(host.Sizes(tensor), ranks, numbers))
+        case host.Property(_, "is_contiguous"):
             return TRUE
-        case Property(_, "storage_offset"):
+        case host.Property(_, "storage_offset"):
             return ZERO
-        case Size(tensor, Constant(int(dim))):
+        case host.Size(tensor, host.Constant(int(dim))):
             name = _input(tensor)
-            return Size(name, Constant(dim % ranks[name]))
-        case Apply(function, arguments):
+            return host.Size(name, host.Constant(dim % ranks[name]))
+        case host.Apply(function, arguments):
             return apply(function, *(resolve(each, ranks, numbers) for each in arguments))
-        case SameSizes(left, right):
+        case host.SameSizes(left, right):
             ours, theirs = (resolve_sizes(each, ranks, numbers) for each in (left, right))
             if len(ours) != len(theirs):
-                return Constant(False)
+                return host.Constant(False)
             return _join("and", TRUE, (apply("==", *pair) for pair in zip(ours, theirs, strict=True)))
-        case Select(condition, yes, no):
+        case host.Select(condition, yes, no):
             chosen = resolve(condition, ranks, numbers)
-            if isinstance(chosen, Constant):
+            if isinstance(chosen, host.Constant):
                 return resolve(yes if chosen.value else no, ranks, numbers)
-            return Select(chosen, resolve(yes, ranks, numbers), resolve(no, ranks, numbers))
+            return host.Select(chosen, resolve(yes, ranks, numbers), resolve(no, ranks, numbers))
     raise NotWritten(f"a tensor's {getattr(node, 'name', type(node).__name__.lower())}")
 
 
-def resolve_sizes(node: Node, ranks: Mapping[str, int], numbers: Mapping[str, Number]) -> tuple[HostValue, ...]:
+def resolve_sizes(
+    node: host.Node, ranks: Mapping[str, int], numbers: Mapping[str, host.Number]
+) -> tuple[host.HostValue, ...]:
     """Sizes one by one. Raises NotWritten."""
     match node:
-        case Listed(sizes):
+        case host.Listed(sizes):
             return tuple(resolve(each, ranks, numbers) for each in sizes)
-        case Sizes(tensor, start, stop):
+        case host.Sizes(tensor, start, stop):
             name = _input(tensor)
-            return tuple(Size(name, Constant(each)) for each in range(ranks[name])[start:stop])
-        case Select(condition, yes, no):
+            return tuple(host.Size(name, host.Constant(each)) for each in range(ranks[name])[start:stop])
+        case host.Select(condition, yes, no):
             chosen = resolve(condition, ranks, numbers)
-            if isinstance(chosen, Constant):
+            if isinstance(chosen, host.Constant):
                 return resolve_sizes(yes if chosen.value else no, ranks, numbers)
     raise NotWritten("sizes that depend on sizes")
 
 
-def _input(tensor: Node) -> str:
+def _input(tensor: host.Node) -> str:
     """The argument that a tensor is, or is a dense copy of."""
-    while isinstance(tensor, Method) and tensor.name == "contiguous":
+    while isinstance(tensor, host.Method) and tensor.name == "contiguous":
         tensor = tensor.tensor
     if not isinstance(tensor, str):
         raise NotWritten("a view of a tensor")
     return tensor
 
 
-def _join(function: str, start: HostValue, values: Iterable[HostValue]) -> HostValue:
+def _join(function: str, start: host.HostValue, values: Iterable[host.HostValue]) -> host.HostValue:
     return reduce(partial(apply, function), values, start)
 
 
-def to_python(node: HostValue) -> str:
+def to_python(node: host.HostValue) -> str:
     """A resolved number as a Python expression of the inputs."""
     match node:
-        case Constant(value):
+        case host.Constant(value):
             return repr(value)
-        case Size(str(name), Constant(int(dim))):
+        case host.Size(str(name), host.Constant(int(dim))):
             return f"{name}.shape[{dim}]"
-        case Apply("neg", (inner,)):
+        case host.Apply("neg", (inner,)):
             return f"(-{to_python(inner)})"
-        case Apply("not", (inner,)):
+        case host.Apply("not", (inner,)):
             return f"(not {to_python(inner)})"
-        case Apply("ceil_div", (left, right)):
+        case host.Apply("ceil_div", (left, right)):
             return f"(-(-{to_python(left)} // {to_python(right)}))"
-        case Apply("pow", (left, right)):
+        case host.Apply("pow", (left, right)):
             return f"({to_python(left)} ** {to_python(right)})"
-        case Apply(function, (left, right)) if function in _INFIX:
+        case host.Apply(function, (left, right)) if function in _INFIX:
             return f"({to_python(left)} {function} {to_python(right)})"
-        case Apply(function, arguments):
+        case host.Apply(function, arguments):
             module = "math." if function in _MATH else ""
             return f"{module}{function}({', '.join(map(to_python, arguments))})"
-        case Select(condition, yes, no):
+        case host.Select(condition, yes, no):
             return f"({to_python(yes)} if {to_python(condition)} else {to_python(no)})"  # type: ignore[arg-type]
     raise NotWritten(type(node).__name__.lower())
 
 
-def to_metal(node: HostValue, tensors: Mapping[str, str], ranks: Mapping[str, int]) -> str:
+def to_metal(node: host.HostValue, tensors: Mapping[str, str], ranks: Mapping[str, int]) -> str:
     """A resolved number as Metal. `tensors` has the kernel's name of each input, whose extents count from the end."""
 
-    def write(node: HostValue) -> str:
+    def write(node: host.HostValue) -> str:
         match node:
-            case Constant(bool(value)):
+            case host.Constant(bool(value)):
                 return str(value).lower()
-            case Constant(float(value)):
+            case host.Constant(float(value)):
                 return f"{value!r}f"
-            case Constant(value):
+            case host.Constant(value):
                 return str(value)
-            case Size(str(name), Constant(int(dim))):
+            case host.Size(str(name), host.Constant(int(dim))):
                 return f"int({tensors[name]}.get_extent({ranks[name] - 1 - dim}))"
-            case Apply("neg", (inner,)):
+            case host.Apply("neg", (inner,)):
                 return f"(-{write(inner)})"
-            case Apply("not", (inner,)):
+            case host.Apply("not", (inner,)):
                 return f"(!{write(inner)})"
-            case Apply("ceil_div", (left, right)) if is_never_negative(left):
+            case host.Apply("ceil_div", (left, right)) if is_never_negative(left):
                 return f"(({write(left)} + {write(right)} - 1) / {write(right)})"
-            case Apply("/", (left, right)):
+            case host.Apply("/", (left, right)):
                 return f"(float({write(left)}) / float({write(right)}))"
-            case Apply("//" | "%", (left, _)) if type_of(left) != "int" or not is_never_negative(left):
+            case host.Apply("//" | "%", (left, _)) if type_of(left) != "int" or not is_never_negative(left):
                 raise NotWritten("a quotient that may be negative")
-            case Apply(function, (left, right)) if function in _INFIX:
+            case host.Apply(function, (left, right)) if function in _INFIX:
                 return f"({write(left)} {_METAL.get(function, function)} {write(right)})"
-            case Apply("min" | "max" as function, arguments):
+            case host.Apply("min" | "max" as function, arguments):
                 return f"{function}({', '.join(map(write, arguments))})"
-            case Apply(function, (inner,)) if function in _TYPES:
+            case host.Apply(function, (inner,)) if function in _TYPES:
                 return f"{function}({write(inner)})"
-            case Apply(function, (inner,)) if function in _MATH:
+            case host.Apply(function, (inner,)) if function in _MATH:
                 return f"{function}(float({write(inner)}))"
-            case Select(condition, yes, no):
+            case host.Select(condition, yes, no):
                 return f"({write(condition)} ? {write(yes)} : {write(no)})"  # type: ignore[arg-type]
-        raise NotWritten(node.function if isinstance(node, Apply) else type(node).__name__.lower())
+        raise NotWritten(node.function if isinstance(node, host.Apply) else type(node).__name__.lower())
 
     return write(node)
 
@@ -187,8 +173,8 @@ class StageForm:
     use: StageUse
     launch: Launch
     tensors: Mapping[str, str]
-    numbers: Mapping[str, HostValue]
-    open_template: tuple[tuple[HostValue, str], ...]
+    numbers: Mapping[str, host.HostValue]
+    open_template: tuple[tuple[host.HostValue, str], ...]
 
     @property
     def ranks(self) -> dict[str, int]:
@@ -244,7 +230,7 @@ def {function}({arguments}):
     )
 """
 
-    def _three(self, sizes: Sequence[HostValue]) -> str:
+    def _three(self, sizes: Sequence[host.HostValue]) -> str:
         return ", ".join(_write(resolve(each, self.ranks, self.use.numbers)) for each in sizes)
 
 
@@ -301,13 +287,13 @@ def _read(kernel: Kernel, use: StageUse, launch: Launch, template: Mapping[str, 
     for each in launch.template:
         if each.kind != "typename" and not isinstance(each.value, str):
             number = resolve(each.value, ranks, use.numbers)
-            if not isinstance(number, Constant):
+            if not isinstance(number, host.Constant):
                 found.append((number, {"true": "True", "false": "False"}.get(template[each.name], template[each.name])))
     return StageForm(use, launch, tensors, numbers, tuple(found))
 
 
-def _argument_of(kernel: Kernel, name: str, argument: Node) -> str:
-    while isinstance(argument, Method) and argument.name == "contiguous":
+def _argument_of(kernel: Kernel, name: str, argument: host.Node) -> str:
+    while isinstance(argument, host.Method) and argument.name == "contiguous":
         argument = argument.tensor
     if not isinstance(argument, str):
         raise _refuse(kernel, f"gets `{name}` from its stage in another form", "Pass the tensor as it is.")
@@ -318,7 +304,7 @@ def _refuse(kernel: Kernel, what: str, hint: str) -> PorterError:
     return PorterError("PTR231", f"kernel `{kernel.name}` cannot be written in the form {_FORM}: it {what}", hint=hint)
 
 
-def _write(number: HostValue) -> str:
+def _write(number: host.HostValue) -> str:
     return _plain(to_python(number))
 
 

@@ -18,30 +18,17 @@ from porter.kernels.kernel import Kernel
 from porter.kernels.launch import Mode, running
 from porter.kernels.promotion.subject import Subject
 from porter.kernels.script import Right, Stage, find_difference, moved, on_cpu, widened
+from porter.loops import host_values as host
 from porter.loops.host_algebra import apply
-from porter.loops.host_values import (
-    Arguments,
-    Constant,
-    HostSizes,
-    HostValue,
-    Rank,
-    SameSizes,
-    Scalar,
-    Size,
-    SizeProduct,
-    Sizes,
-    TensorValue,
-    evaluate,
-)
 from porter.plan.new_operator import operator
 from porter.plan.promotion.promotion import Check, Requirement
 
 _FACTORS = (2, 3, 4, 8, 16, 32, 64, 128)
 
 
-def _holds(rule: Requirement, call: Arguments) -> bool:
+def _holds(rule: Requirement, call: host.Arguments) -> bool:
     """Whether sizes of a call follow a rule: not if they lack a dimension of it."""
-    return bool(evaluate(rule.condition, call))
+    return bool(host.evaluate(rule.condition, call))
 
 
 def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int | None]) -> Iterator[Requirement]:
@@ -51,13 +38,13 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
     counted from the last. A tensor is compared with those before it.
     """
     tensors = [each.name for each in parameters if each.is_tensor]
-    numbers = [Scalar(parameter.name, type="int") for parameter in parameters if parameter.type == "int"]
+    numbers = [host.Scalar(parameter.name, type="int") for parameter in parameters if parameter.type == "int"]
     for at, name in enumerate(tensors):
         yield from (_same_shape(name, other) for other in tensors[:at])
     for name in tensors:
         if (rank := ranks[name]) is not None:
             wanted = f"{name} has to have {rank} dimension{'s' * (rank != 1)}, not "
-            yield _rule(apply("==", Rank(name), Constant(rank)), wanted, Rank(name))
+            yield _rule(apply("==", host.Rank(name), host.Constant(rank)), wanted, host.Rank(name))
     for at, name in enumerate(tensors):
         for other in tensors[:at] if ranks[name] is None else ():
             yield from (_has_elements(name, _size(other, dim)) for dim in _list_dims(ranks[other]))
@@ -68,13 +55,13 @@ def list_rules(parameters: Sequence[operator.Argument], ranks: Mapping[str, int 
             yield from (_compare(name, dim, "==", value) for value in compared)
             for sign in _COMPARED:
                 yield from (_compare(name, dim, sign, value, k) for k in _FACTORS for value in compared)
-                multiples = (apply("*", value, Constant(k)) for k in _FACTORS for value in compared)
+                multiples = (apply("*", value, host.Constant(k)) for k in _FACTORS for value in compared)
                 yield from (_compare(name, dim, sign, value) for value in multiples)
             yield from (_compare(name, dim, sign, value) for sign in (">=", "<=") for value in compared)
         yield from (_has_elements(name, _count(other)) for other in tensors[:at])
     for name in tensors:
         for dim in _list_dims(ranks[name]):
-            yield _compare(name, dim, ">=", Constant(1))
+            yield _compare(name, dim, ">=", host.Constant(1))
             yield from (_is_multiple(name, dim, factor) for factor in _FACTORS)
 
 
@@ -83,48 +70,48 @@ def list_constants(name: str, shapes: Sequence[tuple[int, ...]]) -> Iterator[Req
     if len({len(each) for each in shapes}) == 1:
         for dim, sizes in enumerate(zip(*shapes, strict=True)):
             if len(set(sizes)) == 1:
-                yield _compare(name, dim, "==", Constant(sizes[0]))
+                yield _compare(name, dim, "==", host.Constant(sizes[0]))
 
 
 def _list_dims(rank: int | None) -> Sequence[int]:
     return range(rank) if rank is not None else (-1, -2, -3, -4)
 
 
-def _size(name: str, dim: int) -> HostValue:
-    return Size(name, Constant(dim))
+def _size(name: str, dim: int) -> host.HostValue:
+    return host.Size(name, host.Constant(dim))
 
 
-def _count(name: str) -> HostValue:
-    return SizeProduct(name)
+def _count(name: str) -> host.HostValue:
+    return host.SizeProduct(name)
 
 
 _COMPARED = {"==": "", ">=": "at least ", "<=": "at most "}
 
 
-def _compare(name: str, dim: int, sign: str, wanted: HostValue, factor: int = 1) -> Requirement:
+def _compare(name: str, dim: int, sign: str, wanted: host.HostValue, factor: int = 1) -> Requirement:
     size = _size(name, dim)
     times = f"{factor} times " if factor > 1 else ""
     message = (f"{name} has size ", size, f" in dimension {dim}, {times}which has to be {_COMPARED[sign]}", wanted)
-    return _rule(apply(sign, apply("*", size, Constant(factor)), wanted), *message)
+    return _rule(apply(sign, apply("*", size, host.Constant(factor)), wanted), *message)
 
 
 def _same_shape(name: str, other: str) -> Requirement:
-    sizes, wanted = Sizes(name), Sizes(other)
-    return _rule(SameSizes(sizes, wanted), f"{name} has to have the shape ", wanted, f" of {other}, not ", sizes)
+    sizes, wanted = host.Sizes(name), host.Sizes(other)
+    return _rule(host.SameSizes(sizes, wanted), f"{name} has to have the shape ", wanted, f" of {other}, not ", sizes)
 
 
-def _has_elements(name: str, wanted: HostValue) -> Requirement:
+def _has_elements(name: str, wanted: host.HostValue) -> Requirement:
     count = _count(name)
     return _rule(apply("==", count, wanted), f"{name} has to have ", wanted, " elements, not ", count)
 
 
 def _is_multiple(name: str, dim: int, factor: int) -> Requirement:
     size = _size(name, dim)
-    condition = apply("==", apply("%", size, Constant(factor)), Constant(0))
+    condition = apply("==", apply("%", size, host.Constant(factor)), host.Constant(0))
     return _rule(condition, f"{name} has to have a multiple of {factor} in dimension {dim}, not ", size)
 
 
-def _rule(condition: HostValue, *message: str | HostValue | HostSizes) -> Requirement:
+def _rule(condition: host.HostValue, *message: str | host.HostValue | host.HostSizes) -> Requirement:
     return Requirement(condition, message, Check.VALUE)
 
 
@@ -229,8 +216,8 @@ class SizeChecks:
 class _Calls:
     """Tensors and whole numbers of calls: of right ones, and of those to refuse, with what these are."""
 
-    right: list[Arguments] = field(default_factory=list)
-    wrong: list[tuple[Arguments, str]] = field(default_factory=list)
+    right: list[host.Arguments] = field(default_factory=list)
+    wrong: list[tuple[host.Arguments, str]] = field(default_factory=list)
 
 
 def find_size_checks(subject: Subject, parameters: Sequence[operator.Argument]) -> SizeChecks:
@@ -276,16 +263,16 @@ def _try_calls(subject: Subject, parameters: Sequence[operator.Argument]) -> _Ca
     return calls
 
 
-def _describe(names: Sequence[str], arguments: Sequence[Any]) -> Arguments:
+def _describe(names: Sequence[str], arguments: Sequence[Any]) -> host.Arguments:
     """The tensors, and the whole numbers, by name."""
     pairs = list(zip(names, arguments, strict=True))
     tensors = {
-        name: TensorValue(tuple(value.shape), BY_TORCH[name_torch(value.dtype)])
+        name: host.TensorValue(tuple(value.shape), BY_TORCH[name_torch(value.dtype)])
         for name, value in pairs
         if isinstance(value, Tensor)
     }
     numbers = {name: value for name, value in pairs if isinstance(value, int) and not isinstance(value, bool)}
-    return Arguments(tensors, numbers)
+    return host.Arguments(tensors, numbers)
 
 
 def _is_taken(function: Function, arguments: Sequence[Any]) -> bool:

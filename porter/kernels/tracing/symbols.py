@@ -15,24 +15,8 @@ import torch
 from porter.core.errors import Place, PorterError
 from porter.core.setting import setting
 from porter.kernels.call import describe
+from porter.loops import host_values as host
 from porter.loops.host_algebra import ZERO, apply, is_never_negative, negate, type_of
-from porter.loops.host_values import (
-    Apply,
-    Constant,
-    CppName,
-    HostSizes,
-    HostTensor,
-    HostValue,
-    Listed,
-    Method,
-    Node,
-    Property,
-    Rank,
-    SameSizes,
-    Size,
-    SizeProduct,
-    Sizes,
-)
 from porter.metal.codegen.host_values import Message
 
 _MARK = "\0"
@@ -48,12 +32,12 @@ class Path:
 
     file: str
     prefix: tuple[bool, ...] = ()
-    taken: list[tuple[HostValue, bool]] = field(default_factory=list)
-    printed: list[HostValue | HostSizes] = field(default_factory=list)
+    taken: list[tuple[host.HostValue, bool]] = field(default_factory=list)
+    printed: list[host.HostValue | host.HostSizes] = field(default_factory=list)
     notes: list[tuple[Place, str]] = field(default_factory=list)
-    _known: dict[HostValue, bool] = field(default_factory=dict)
+    _known: dict[host.HostValue, bool] = field(default_factory=dict)
 
-    def decide(self, condition: HostValue) -> bool:
+    def decide(self, condition: host.HostValue) -> bool:
         """Whether a condition holds on this path. Raises PTR245 for a path of too many decisions."""
         known = self.find(condition)
         if known is not None:
@@ -65,15 +49,15 @@ class Path:
         self._learn(condition, value)
         return value
 
-    def know(self, condition: HostValue) -> None:
+    def know(self, condition: host.HostValue) -> None:
         """Takes note of what holds on every path."""
         self._learn(condition, True)
 
-    def rank(self, tensor: Node) -> int | None:
+    def rank(self, tensor: host.Node) -> int | None:
         """The number of a tensor's dimensions, if the decisions tell it."""
         for condition, value in self._known.items():
             match condition:
-                case Apply("==", (Rank(found), Constant(rank, type="int"))) if value and found == tensor:
+                case host.Apply("==", (host.Rank(found), host.Constant(rank, type="int"))) if value and found == tensor:
                     return int(rank)
         return None
 
@@ -90,7 +74,7 @@ class Path:
             frame = frame.f_back  # type: ignore[assignment]
         return Place(self.file)
 
-    def print(self, node: HostValue | HostSizes) -> str:
+    def print(self, node: host.HostValue | host.HostSizes) -> str:
         """A mark that stands for a value in a text."""
         self.printed.append(node)
         return f"{_MARK}{len(self.printed) - 1}{_MARK}"
@@ -100,47 +84,49 @@ class Path:
         pieces = text.split(_MARK)
         return tuple(self.printed[int(p)] if at % 2 else p for at, p in enumerate(pieces) if p)
 
-    def _learn(self, condition: HostValue, value: bool) -> None:
+    def _learn(self, condition: host.HostValue, value: bool) -> None:
         self._known[condition] = value
         self._known[negate(condition)] = not value
         match condition if value else negate(condition):
-            case Apply((">" | ">="), (left, Constant(bound, type="int"))) as held:
+            case host.Apply((">" | ">="), (left, host.Constant(bound, type="int"))) as held:
                 if bound > 0 or (bound == 0 and held.function == ">"):
-                    self._known[Apply("==", (left, Constant(0)))] = False
-                    self._known[Apply(">", (left, Constant(0)))] = True
-                    self._known[Apply("<=", (left, Constant(0)))] = False
-            case Apply("!=", (left, Constant(0, type="int"))) if is_never_negative(left):
-                self._known[Apply(">", (left, Constant(0)))] = True
-            case SameSizes(Sizes(tensor, 0, None), other) | SameSizes(other, Sizes(tensor, 0, None)):
+                    self._known[host.Apply("==", (left, host.Constant(0)))] = False
+                    self._known[host.Apply(">", (left, host.Constant(0)))] = True
+                    self._known[host.Apply("<=", (left, host.Constant(0)))] = False
+            case host.Apply("!=", (left, host.Constant(0, type="int"))) if is_never_negative(left):
+                self._known[host.Apply(">", (left, host.Constant(0)))] = True
+            case host.SameSizes(host.Sizes(tensor, 0, None), other) | host.SameSizes(
+                other, host.Sizes(tensor, 0, None)
+            ):
                 length = self.length(other)
                 if length is not None:
-                    self._known[apply("==", Rank(tensor), Constant(length))] = True
+                    self._known[apply("==", host.Rank(tensor), host.Constant(length))] = True
 
-    def length(self, sizes: Node) -> int | None:
+    def length(self, sizes: host.Node) -> int | None:
         """How many sizes there are, if that is known."""
-        if isinstance(sizes, Listed):
+        if isinstance(sizes, host.Listed):
             return len(sizes.sizes)
-        if not isinstance(sizes, Sizes):
+        if not isinstance(sizes, host.Sizes):
             return None
         if sizes.start < 0 and sizes.stop is None:
             return -sizes.start
         rank = self.rank(sizes.tensor)
         return None if rank is None else len(range(*slice(sizes.start, sizes.stop).indices(rank)))
 
-    def find(self, condition: HostValue) -> bool | None:
+    def find(self, condition: host.HostValue) -> bool | None:
         """Whether a condition holds, if the decisions tell it."""
-        if isinstance(condition, Constant):
+        if isinstance(condition, host.Constant):
             return bool(condition.value)
         if condition in self._known:
             return self._known[condition]
         match condition:
-            case Apply(function, (Rank(tensor), Constant() as bound)):
+            case host.Apply(function, (host.Rank(tensor), host.Constant() as bound)):
                 rank = self.rank(tensor)
                 if rank is not None:
-                    return bool(apply(function, Constant(rank), bound).value)  # type: ignore[union-attr]
-            case Apply("<", (left, Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
+                    return bool(apply(function, host.Constant(rank), bound).value)  # type: ignore[union-attr]
+            case host.Apply("<", (left, host.Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
                 return False
-            case Apply(">=", (left, Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
+            case host.Apply(">=", (left, host.Constant(bound, type="int"))) if is_never_negative(left) and bound <= 0:
                 return True
         return None
 
@@ -161,7 +147,7 @@ def following(path: Path) -> AbstractContextManager[None]:
 class Number:
     """A number that is not known. A decision on it splits the path."""
 
-    def __init__(self, expression: HostValue) -> None:
+    def __init__(self, expression: host.HostValue) -> None:
         self.expression = expression
 
     def __bool__(self) -> bool:
@@ -226,26 +212,26 @@ def _is_number(value: object) -> bool:
 def compute(function: str, *arguments: object) -> Any:
     """A function of numbers, some of which are not known."""
     expressions = [express(each) for each in arguments]
-    if function in ("//", "%", "/") and current().decide(apply("==", expressions[1], Constant(0))):
+    if function in ("//", "%", "/") and current().decide(apply("==", expressions[1], host.Constant(0))):
         raise ZeroDivisionError("division by zero")
     return wrap(apply(function, *expressions))
 
 
-def express(value: object) -> HostValue:
+def express(value: object) -> host.HostValue:
     """The expression of a number. Raises PTR243 for anything else."""
     if isinstance(value, Number):
         known = current().find(value.expression) if type_of(value.expression) == "bool" else None
-        return value.expression if known is None else Constant(known)
+        return value.expression if known is None else host.Constant(known)
     if isinstance(value, (bool, int, float)):
-        return Constant(value)
+        return host.Constant(value)
     raise current().refuse(
         "PTR243", f"the script computes with a {type(value).__name__} here", "Compute with numbers and sizes."
     )
 
 
-def wrap(expression: HostValue) -> Any:
+def wrap(expression: host.HostValue) -> Any:
     """What a script gets for an expression: a plain number if it is known."""
-    return expression.value if isinstance(expression, Constant) else Number(expression)
+    return expression.value if isinstance(expression, host.Constant) else Number(expression)
 
 
 def _add_operators() -> None:
@@ -261,15 +247,15 @@ def _add_operators() -> None:
 _add_operators()
 
 
-def _source(tensor: HostTensor) -> HostTensor:
+def _source(tensor: host.HostTensor) -> host.HostTensor:
     """The tensor whose sizes a tensor has: a dense copy has those of what it is a copy of."""
-    return _source(tensor.tensor) if isinstance(tensor, Method) and tensor.name == "contiguous" else tensor
+    return _source(tensor.tensor) if isinstance(tensor, host.Method) and tensor.name == "contiguous" else tensor
 
 
 class Shape:
     """The sizes of a tensor, whose number may be unknown."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: host.Sizes) -> None:
         self.sizes = sizes
 
     def __getitem__(self, at: Any) -> Any:
@@ -278,20 +264,20 @@ class Shape:
         if isinstance(at, slice):
             if (start, stop) != (0, None) or at.step is not None or isinstance(at.start, Number):
                 return tuple(self)[at]
-            return Shape(Sizes(tensor, at.start or 0, at.stop))
+            return Shape(host.Sizes(tensor, at.start or 0, at.stop))
         if (start, stop) != (0, None):
             return tuple(self)[at]
         if rank is not None and not -rank <= at < rank:
             raise IndexError("tuple at out of range")
-        return Number(Size(tensor, Constant(index(at))))
+        return Number(host.Size(tensor, host.Constant(index(at))))
 
     def __iter__(self) -> Iterator[Any]:
         length, rank = len(self), current().rank(self.sizes.tensor)
         tensor, start = self.sizes.tensor, self.sizes.start
         if start < 0 and self.sizes.stop is None and rank is None:
-            return iter([Number(Size(tensor, Constant(start + i))) for i in range(length)])
+            return iter([Number(host.Size(tensor, host.Constant(start + i))) for i in range(length)])
         assert rank is not None
-        return iter([Number(Size(tensor, Constant(i))) for i in range(rank)[slice(start, self.sizes.stop)]])
+        return iter([Number(host.Size(tensor, host.Constant(i))) for i in range(rank)[slice(start, self.sizes.stop)]])
 
     def __len__(self) -> int:
         length = current().length(self.sizes)
@@ -306,7 +292,7 @@ class Shape:
         if not isinstance(other, (Shape, tuple, list)):
             return NotImplemented
         ours, theirs = self.sizes, express_sizes(other)
-        return True if ours == theirs else Number(SameSizes(ours, theirs))
+        return True if ours == theirs else Number(host.SameSizes(ours, theirs))
 
     def __ne__(self, other: object) -> Any:
         found = self.__eq__(other)
@@ -323,7 +309,7 @@ class Shape:
 
     def numel(self) -> Any:
         if (self.sizes.start, self.sizes.stop) == (0, None):
-            return Number(SizeProduct(self.sizes.tensor))
+            return Number(host.SizeProduct(self.sizes.tensor))
         total: Any = 1
         for size in self:
             total = total * size
@@ -336,13 +322,13 @@ class Shape:
         return tuple(other) + tuple(self)  # type: ignore[arg-type]
 
 
-def express_sizes(value: object) -> HostSizes:
+def express_sizes(value: object) -> host.HostSizes:
     """The expression of sizes."""
     if isinstance(value, Shape):
         return value.sizes
     if isinstance(value, (tuple, list)):
-        return Listed(tuple(express(each) for each in value))
-    return Listed((express(value),))
+        return host.Listed(tuple(express(each) for each in value))
+    return host.Listed((express(value),))
 
 
 class SymbolicTensor:
@@ -351,7 +337,7 @@ class SymbolicTensor:
     requires_grad = False
     is_floating_point = property(lambda self: lambda: self.dtype.is_floating_point)
 
-    def __init__(self, expression: HostTensor, dtype: torch.dtype) -> None:
+    def __init__(self, expression: host.HostTensor, dtype: torch.dtype) -> None:
         self.expression, self.dtype = expression, dtype
 
     def _compute(self, *_: object) -> Any:
@@ -370,7 +356,7 @@ class SymbolicTensor:
 
     @property
     def shape(self) -> Shape:
-        return Shape(Sizes(_source(self.expression)))
+        return Shape(host.Sizes(_source(self.expression)))
 
     @property
     def device(self) -> torch.device:
@@ -384,23 +370,23 @@ class SymbolicTensor:
         return self.shape if dim is None else self.shape[dim]
 
     def stride(self, dim: int) -> Any:
-        return Number(Property(self.expression, "stride", Constant(index(dim))))
+        return Number(host.Property(self.expression, "stride", host.Constant(index(dim))))
 
     def dim(self) -> Any:
         rank = current().rank(_source(self.expression))
-        return Number(Rank(_source(self.expression))) if rank is None else rank
+        return Number(host.Rank(_source(self.expression))) if rank is None else rank
 
     def numel(self) -> Any:
-        return Number(SizeProduct(_source(self.expression)))
+        return Number(host.SizeProduct(_source(self.expression)))
 
     def element_size(self) -> int:
         return self.dtype.itemsize
 
     def storage_offset(self) -> Any:
-        return Number(Property(self.expression, "storage_offset"))
+        return Number(host.Property(self.expression, "storage_offset"))
 
     def is_contiguous(self) -> Any:
-        return Number(Property(self.expression, "is_contiguous"))
+        return Number(host.Property(self.expression, "is_contiguous"))
 
     def contiguous(self) -> SymbolicTensor:
         return self._made("contiguous")
@@ -416,18 +402,20 @@ class SymbolicTensor:
 
     def view(self, *shape: Any) -> SymbolicTensor:
         if isinstance(shape[0], torch.dtype):
-            return SymbolicTensor(Method(self.expression, "view", (CppName(f"k{describe(shape[0]).aten}"),)), shape[0])
+            return SymbolicTensor(
+                host.Method(self.expression, "view", (host.CppName(f"k{describe(shape[0]).aten}"),)), shape[0]
+            )
         return self._made("view", _one_shape(shape))
 
-    def _made(self, method: str, *arguments: HostSizes) -> SymbolicTensor:
-        made = SymbolicTensor(Method(self.expression, method, arguments), self.dtype)
+    def _made(self, method: str, *arguments: host.HostSizes) -> SymbolicTensor:
+        made = SymbolicTensor(host.Method(self.expression, method, arguments), self.dtype)
         rank = current().length(arguments[0]) if arguments else None
         if rank is not None:
-            current().know(Apply("==", (Rank(made.expression), Constant(rank))))
+            current().know(host.Apply("==", (host.Rank(made.expression), host.Constant(rank))))
         return made
 
 
-def _one_shape(shape: tuple[Any, ...]) -> HostSizes:
+def _one_shape(shape: tuple[Any, ...]) -> host.HostSizes:
     return express_sizes(shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, Number)) else shape)
 
 

@@ -11,38 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from porter.core.errors import PorterError, explained
+from porter.loops import host_values as host
 from porter.loops.host_algebra import is_never_negative, is_tensor, type_of
-from porter.loops.host_values import (
-    Apply,
-    Constant,
-    CppName,
-    Element,
-    EndDim,
-    Given,
-    HostSizes,
-    HostTensor,
-    HostValue,
-    Length,
-    Listed,
-    Method,
-    Named,
-    Node,
-    Number,
-    Property,
-    Rank,
-    SameSizes,
-    Scalar,
-    Select,
-    Size,
-    SizeProduct,
-    Sizes,
-    SizesOver,
-    WrappedDim,
-    describe,
-    list_operands,
-    list_parts,
-    list_scalars,
-)
 from porter.metal.codegen.kept_code import KeptCode
 
 ACCUMULATE = "c10/util/accumulate.h"
@@ -103,7 +73,7 @@ def list_results(variables: Mapping[str, str]) -> dict[int, str]:
 OPERAND, _UNARY, _PRODUCT, _QUOTIENT, _SUM, _EQUAL, _AND, _OR, ANY = 9, 8, 7, 6, 5, 3, 2, 1, 0
 
 
-def write_value(value: HostValue, names: Names, level: int = ANY) -> str:
+def write_value(value: host.HostValue, names: Names, level: int = ANY) -> str:
     """The value as C++, with variables for what they hold, in brackets as `Printer.print` has them.
 
     Raises PTR371 and PTR372.
@@ -112,10 +82,12 @@ def write_value(value: HostValue, names: Names, level: int = ANY) -> str:
 
 
 # What a message says, with values that are printed within it.
-Message: TypeAlias = tuple[str | HostValue | HostSizes, ...]
+Message: TypeAlias = tuple[str | host.HostValue | host.HostSizes, ...]
 
 
-def write_check(condition: HostValue, message: Message, names: Names | None = None, macro: str = "TORCH_CHECK") -> str:
+def write_check(
+    condition: host.HostValue, message: Message, names: Names | None = None, macro: str = "TORCH_CHECK"
+) -> str:
     """The statement that raises an error with a message unless a condition holds. Raises PTR371 and PTR372."""
     printer = Printer(names)
     words = ", ".join(quote(part) if isinstance(part, str) else printer.print(part) for part in message)
@@ -146,10 +118,10 @@ class Printer:
     """
 
     names: Names | None = None
-    held: Mapping[Node, str] = field(default_factory=dict)
+    held: Mapping[host.Node, str] = field(default_factory=dict)
     declared: dict[str, str] = field(default_factory=dict)
 
-    def print(self, node: Node, level: int = ANY) -> str:
+    def print(self, node: host.Node, level: int = ANY) -> str:
         """C++ for a value, in brackets if it binds less than `level`. Raises PTR371 and PTR372."""
         variable = self.held.get(node)
         if variable is not None:
@@ -164,13 +136,13 @@ class Printer:
         """The declarations of the variables that were used, each after those that it uses."""
         return tuple(self.declared.values())
 
-    def listed(self, sizes: Node) -> str:
+    def listed(self, sizes: host.Node) -> str:
         """Sizes as an argument of a function that takes an IntArrayRef."""
-        if isinstance(sizes, Listed) and sizes not in self.held:
+        if isinstance(sizes, host.Listed) and sizes not in self.held:
             return "{" + ", ".join(map(self.print, sizes.sizes)) + "}" if sizes.sizes else "IntArrayRef{}"
         return self.print(sizes)
 
-    def _declare(self, node: Node, name: str) -> None:
+    def _declare(self, node: host.Node, name: str) -> None:
         if name not in self.declared:
             text, _ = self._spell(node)
             type_ = "Tensor" if is_tensor(node) else _TYPES[type_of(node)]
@@ -182,45 +154,45 @@ class Printer:
     def _variable(self, name: str) -> str:
         return self.names.variable(name) if self.names else name
 
-    def _spell(self, node: Node) -> tuple[str, int]:
+    def _spell(self, node: host.Node) -> tuple[str, int]:
         match node:
-            case Constant():
+            case host.Constant():
                 return _spell_constant(node)
             case str(name):
                 return self._variable(name), OPERAND
-            case CppName(name):
+            case host.CppName(name):
                 return name, OPERAND
-            case Scalar(name, default):
+            case host.Scalar(name, default):
                 return self._scalar(name, default), OPERAND
-            case Element(name, index):
+            case host.Element(name, index):
                 variable = self._variable(name)
                 at = str(index) if index >= 0 else f"{self._use(f'{variable}.size()')} - {-index}"
                 return f"{variable}[{at}]", OPERAND
-            case Length(name):
+            case host.Length(name):
                 return f"static_cast<int64_t>({self._use(f'{self._variable(name)}.size()')})", OPERAND
-            case Given(tensor):
+            case host.Given(tensor):
                 text = write_given(tensor, self.names) if self.names else f"{tensor}.defined()"
                 return text, _AND if " && " in text else OPERAND
-            case WrappedDim(dim, tensor):
-                return f"maybe_wrap_dim({self.print(dim)}, {self.print(Rank(tensor))})", OPERAND
-            case SizesOver():
+            case host.WrappedDim(dim, tensor):
+                return f"maybe_wrap_dim({self.print(dim)}, {self.print(host.Rank(tensor))})", OPERAND
+            case host.SizesOver():
                 return self._over(node)
-            case EndDim():
+            case host.EndDim():
                 raise _unknown(node)
-            case Apply():
+            case host.Apply():
                 return self._apply(node)
-            case Select(condition, yes, no):
+            case host.Select(condition, yes, no):
                 return f"{self.print(condition, _OR)} ? {self.print(yes, _OR)} : {self.print(no, _OR)}", ANY
-            case SameSizes(left, right):
+            case host.SameSizes(left, right):
                 return f"{self.print(left, _SUM)} == {self.print(right, _SUM)}", _EQUAL
-            case Listed():
+            case host.Listed():
                 return f"IntArrayRef({self.listed(node)})", OPERAND
-            case Method(tensor, name, arguments):
+            case host.Method(tensor, name, arguments):
                 return f"{self.print(tensor, OPERAND)}.{name}({', '.join(map(self.listed, arguments))})", OPERAND
-            case Rank() | Size() | Property() | SizeProduct() | Sizes():
+            case host.Rank() | host.Size() | host.Property() | host.SizeProduct() | host.Sizes():
                 return self._ask(node), OPERAND
 
-    def _scalar(self, name: str, default: Number | None) -> str:
+    def _scalar(self, name: str, default: host.Number | None) -> str:
         """A scalar argument, or the variable that has its value, and where it is left out its default."""
         if self.names is None:
             return name
@@ -229,7 +201,7 @@ class Printer:
         alike = (variable for variable, instead in variables if default in (None, instead))
         return next(alike, None) or _spell_scalar(name, default, self.names)
 
-    def _member(self, tensor: HostTensor) -> str:
+    def _member(self, tensor: host.HostTensor) -> str:
         """A tensor whose sizes are asked for, and the operator before its members: of a dense copy that is held too."""
         if isinstance(tensor, str) and self.names:
             return self.names.member(tensor)
@@ -238,21 +210,21 @@ class Printer:
             return f"{self.print(next(copies, tensor), OPERAND)}."
         return f"{self.print(tensor, OPERAND)}."
 
-    def _ask(self, asked: Rank | Size | Property | SizeProduct | Sizes) -> str:
+    def _ask(self, asked: host.Rank | host.Size | host.Property | host.SizeProduct | host.Sizes) -> str:
         """What a tensor says of itself."""
-        if isinstance(asked, SizeProduct):
+        if isinstance(asked, host.SizeProduct):
             return self._product(asked)
-        if isinstance(asked, Size) and isinstance(asked.dim, WrappedDim) and isinstance(asked.tensor, str):
+        if isinstance(asked, host.Size) and isinstance(asked.dim, host.WrappedDim) and isinstance(asked.tensor, str):
             return self._size(asked.tensor, self.print(asked.dim.dim))
         member = self._member(asked.tensor)
         match asked:
-            case Rank():
+            case host.Rank():
                 return f"{member}dim()"
-            case Size():
+            case host.Size():
                 return f"{member}size({self.print(asked.dim)})"
-            case Property():
+            case host.Property():
                 return f"{member}{asked.name}({self.print(asked.dim) if asked.dim else ''})"
-            case Sizes():
+            case host.Sizes():
                 return f"{member}sizes(){_slice(f'{member}dim()', asked.start, asked.stop)}"
 
     def _size(self, tensor: str, dim: str) -> str:
@@ -260,7 +232,7 @@ class Printer:
         pointer = "*" if self._member(tensor).endswith("->") else ""
         return self._use(f"ensure_nonempty_size({pointer}{self._variable(tensor)}, {dim})")
 
-    def _product(self, value: SizeProduct) -> str:
+    def _product(self, value: host.SizeProduct) -> str:
         member = self._member(value.tensor)
         sizes = self._use(f"{member}sizes()")
         if value.begin is None and value.end is None:
@@ -272,12 +244,12 @@ class Printer:
             return f"c10::numelements_to_dim({end}, {sizes})"
         return f"c10::numelements_between_dim({begin}, {end}, {sizes})"
 
-    def _bound(self, bound: HostValue | None, member: str) -> str:
-        if isinstance(bound, Constant) and bound.value < 0:
+    def _bound(self, bound: host.HostValue | None, member: str) -> str:
+        if isinstance(bound, host.Constant) and bound.value < 0:
             return f"{self._use(f'{member}dim()')} - {-bound.value}"
         return "" if bound is None else self.print(bound)
 
-    def _over(self, value: SizesOver) -> tuple[str, int]:
+    def _over(self, value: host.SizesOver) -> tuple[str, int]:
         """Sizes of dimensions that an argument names, multiplied."""
         member, dims = self._member(value.tensor), self._variable(value.dims)
         type_ = self.names.types.get(value.dims, "") if self.names else ""
@@ -292,7 +264,7 @@ class Printer:
         ways = f"1 : {numel} / {over}" if value.others else f"{numel} : {over}"
         return f"{dims}.empty() ? {ways}", ANY
 
-    def _apply(self, node: Apply) -> tuple[str, int]:
+    def _apply(self, node: host.Apply) -> tuple[str, int]:
         function, arguments = node.function, node.arguments
         type_ = _TYPES[type_of(node, self.names.types if self.names else {})]
         if function in ("min", "max"):
@@ -320,11 +292,11 @@ class Printer:
         first = self._double(left) if function == "/" else self.print(left, level)
         return f"{first} {_SIGNS.get(function, function)} {self.print(right, level + 1)}", level
 
-    def _term(self, function: str, node: Node) -> str:
-        is_alike = isinstance(node, Apply) and node.function == function
+    def _term(self, function: str, node: host.Node) -> str:
+        is_alike = isinstance(node, host.Apply) and node.function == function
         return self.print(node, _OR if is_alike else _EQUAL)
 
-    def _double(self, node: HostValue) -> str:
+    def _double(self, node: host.HostValue) -> str:
         # An argument's type in the schema does not say the type of the variable that holds its value.
         text = self.print(node)
         return text if type_of(node) == "float" else f"static_cast<double>({text})"
@@ -349,16 +321,16 @@ def _rounded_down(function: str, left: str, right: str) -> str:
     return quotient if function == "//" else f"(({left}) - {quotient} * ({right}))"
 
 
-def _without_copies(tensor: Node) -> Node:
+def _without_copies(tensor: host.Node) -> host.Node:
     match tensor:
-        case Method(inner, "contiguous"):
+        case host.Method(inner, "contiguous"):
             return _without_copies(inner)
-        case Select(condition, yes, no):
-            return Select(condition, _without_copies(yes), _without_copies(no))
+        case host.Select(condition, yes, no):
+            return host.Select(condition, _without_copies(yes), _without_copies(no))
     return tensor
 
 
-def _spell_constant(node: Constant) -> tuple[str, int]:
+def _spell_constant(node: host.Constant) -> tuple[str, int]:
     if node.type == "bool":
         return str(node.value).lower(), OPERAND
     if isinstance(node.value, float) and not math.isfinite(node.value):
@@ -374,7 +346,7 @@ def write_given(tensor: str, names: Names) -> str:
     return f"{has_value} && {variable}->defined()" if variable in names.optional else f"{variable}.defined()"
 
 
-def _spell_scalar(name: str, default: Number | None, names: Names) -> str:
+def _spell_scalar(name: str, default: host.Number | None, names: Names) -> str:
     """A scalar argument; one that may be left out is an optional one, or a reference to one."""
     variable, type_ = names.variable(name), names.types.get(name, "")
     if not type_.startswith("Scalar"):
@@ -388,20 +360,20 @@ def _spell_scalar(name: str, default: Number | None, names: Names) -> str:
     return f"{variable}.to<double>()"
 
 
-def list_headers(value: Node) -> frozenset[str]:
+def list_headers(value: host.Node) -> frozenset[str]:
     """The headers that declare what the C++ of a value calls."""
     match value:
-        case WrappedDim():
+        case host.WrappedDim():
             return frozenset((WRAP_DIM,))
-        case Size(_, WrappedDim()) | SizesOver():
+        case host.Size(_, host.WrappedDim()) | host.SizesOver():
             return frozenset((NON_EMPTY,))
-    parts = list_parts(value)
-    called = (ACCUMULATE,) if isinstance(value, SizeProduct) and len(parts) > 1 else ()
+    parts = host.list_parts(value)
+    called = (ACCUMULATE,) if isinstance(value, host.SizeProduct) and len(parts) > 1 else ()
     return frozenset(called).union(*map(list_headers, parts))
 
 
-def _unknown(value: HostValue) -> PorterError:
-    return explained("PTR372", f"no C++ is known for `{describe(value)}`")
+def _unknown(value: host.HostValue) -> PorterError:
+    return explained("PTR372", f"no C++ is known for `{host.describe(value)}`")
 
 
 _INDICES = ("int", "SymInt")
@@ -414,7 +386,7 @@ def write_fits(tensors: Sequence[str], numbers: Sequence[str], largest: str = ""
     return " && ".join((*tests, *ranges))
 
 
-def list_chosen(numbers: Sequence[Named], types: Mapping[str, str]) -> list[Named]:
+def list_chosen(numbers: Sequence[host.Named], types: Mapping[str, str]) -> list[host.Named]:
     """The whole numbers that follow from arguments of a schema's `types` which no size of a tensor limits.
 
     What an argument is multiplied with is a size or a stride, and so is the product.
@@ -422,13 +394,13 @@ def list_chosen(numbers: Sequence[Named], types: Mapping[str, str]) -> list[Name
     factors = {name for each in numbers for name in _list_factors(each.value)}
     chosen = []
     for number in (each for each in numbers if isinstance(each.example, int)):
-        names = [each.name for each in list_scalars(number.value)]
+        names = [each.name for each in host.list_scalars(number.value)]
         if any(types.get(each) in _INDICES and each not in factors for each in names):
             chosen.append(number)
     return chosen
 
 
-def _list_factors(value: HostValue) -> Iterator[str]:
-    for part in list_operands(value):
-        if isinstance(part, Apply) and part.function == "*":
-            yield from (scalar.name for scalar in list_scalars(part))
+def _list_factors(value: host.HostValue) -> Iterator[str]:
+    for part in host.list_operands(value):
+        if isinstance(part, host.Apply) and part.function == "*":
+            yield from (scalar.name for scalar in host.list_scalars(part))

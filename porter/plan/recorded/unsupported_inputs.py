@@ -10,23 +10,9 @@ from functools import partial, reduce
 from porter.aten.native_functions import NativeFunction
 from porter.core.errors import explained
 from porter.languages.patterns import has_code
+from porter.loops import host_values as host
 from porter.loops.expressions import Expr, Loop, Op, find_reductions, walk
 from porter.loops.host_algebra import apply
-from porter.loops.host_values import (
-    Apply,
-    Arguments,
-    Constant,
-    Given,
-    HostValue,
-    Rank,
-    SameSizes,
-    Size,
-    SizeProduct,
-    Sizes,
-    evaluate,
-    list_names,
-    list_operands,
-)
 from porter.loops.optional import is_explained
 from porter.loops.program import (
     ArgumentBuffer,
@@ -87,7 +73,7 @@ def refuse_unseen_types(programs: Programs, function: NativeFunction) -> None:
                 raise explained("PTR361", what, function.place)
 
 
-def _ask(question: Question, call: Arguments) -> bool | None:
+def _ask(question: Question, call: host.Arguments) -> bool | None:
     """Whether a condition holds for a call, on arguments or on which tensors are given; None for one on their sizes."""
     try:
         if isinstance(question, Present) and question.name not in call.others:
@@ -142,7 +128,7 @@ def check_case_shapes(
 
 
 def write_size_checks(
-    programs: Computation, calls: Sequence[Arguments], names: Names, single: Collection[str] = ()
+    programs: Computation, calls: Sequence[host.Arguments], names: Names, single: Collection[str] = ()
 ) -> Iterator[Line]:
     """Checks of the sizes that the CPU requires, where some calls have them all, and the function does not ask.
 
@@ -150,11 +136,11 @@ def write_size_checks(
     """
     code = KeptCode(f"{names.code.before}{names.code.text}")
     required: dict[str, dict[int | None, tuple[RequiredSize, bool]]] = {}
-    asked: set[frozenset[HostValue]] = set()  # in either direction
+    asked: set[frozenset[host.HostValue]] = set()  # in either direction
     for size in programs.sizes:
-        pairs = [(evaluate(size.actual, call), evaluate(size.value, call)) for call in calls]
+        pairs = [(host.evaluate(size.actual, call), host.evaluate(size.value, call)) for call in calls]
         having = [actual == value for actual, value in pairs if actual is not None]
-        named = {size.tensor, *list_names(size.value)} <= names.variables.keys() - set(single)
+        named = {size.tensor, *host.list_names(size.value)} <= names.variables.keys() - set(single)
         is_new = size.dim not in required.get(size.tensor, {}) and frozenset((size.actual, size.value)) not in asked
         if named and is_new and having and all(having) and not (size.why and code.raises(size.why)):
             required.setdefault(size.tensor, {})[size.dim] = size, len(having) < len(pairs)
@@ -168,38 +154,40 @@ def write_size_checks(
             yield from (_write_size_check(programs, size, is_beside, names) for size, is_beside in sizes.values())
 
 
-def _find_alike(most: int, required: Mapping[int | None, HostValue]) -> str:
+def _find_alike(most: int, required: Mapping[int | None, host.HostValue]) -> str:
     """The tensor whose sizes, `most` at most, are all that is required of another's; "" if there is none."""
     rank = required.get(None)
-    if not isinstance(rank, Rank) or not isinstance(rank.tensor, str):
+    if not isinstance(rank, host.Rank) or not isinstance(rank.tensor, str):
         return ""
-    alike: dict[int | None, HostValue] = {dim: Size(rank.tensor, Constant(dim)) for dim in range(-most, 0)}
+    alike: dict[int | None, host.HostValue] = {
+        dim: host.Size(rank.tensor, host.Constant(dim)) for dim in range(-most, 0)
+    }
     return rank.tensor if required == {None: rank, **alike} else ""
 
 
 def _write_shape_check(programs: Computation, tensor: str, other: str, names: Names) -> Line:
-    shape, wanted = Sizes(tensor), Sizes(other)
+    shape, wanted = host.Sizes(tensor), host.Sizes(other)
     words = (f"expected {tensor} to have the sizes of {other}, ", wanted, ", but got ", shape)
-    return _write_check(programs, names, (*_list_unless(tensor, names), SameSizes(shape, wanted)), words)
+    return _write_check(programs, names, (*_list_unless(tensor, names), host.SameSizes(shape, wanted)), words)
 
 
-def _list_unless(tensor: str, names: Names) -> tuple[HostValue, ...]:
+def _list_unless(tensor: str, names: Names) -> tuple[host.HostValue, ...]:
     """That a tensor which may be left out is not given."""
-    return (Apply("not", (Given(tensor),)),) if names.types.get(tensor, "").endswith("?") else ()
+    return (host.Apply("not", (host.Given(tensor),)),) if names.types.get(tensor, "").endswith("?") else ()
 
 
 def _write_size_check(programs: Computation, size: RequiredSize, is_beside: bool, names: Names) -> Line:
     """The check of one size; one `is_beside` calls that give no such tensor, or one of fewer dimensions."""
     unless = list(_list_unless(size.tensor, names))
     if is_beside and size.dim is not None:
-        unless.append(Apply("<", (Rank(size.tensor), Constant(-size.dim))))
+        unless.append(host.Apply("<", (host.Rank(size.tensor), host.Constant(-size.dim))))
     what = "dimensions" if size.dim is None else f"elements in dimension {size.dim}"
     words = (f"expected {size.tensor} of ", size.value, f" {what}, but got ", size.actual)
-    return _write_check(programs, names, (*unless, Apply("==", (size.actual, size.value))), words)
+    return _write_check(programs, names, (*unless, host.Apply("==", (size.actual, size.value))), words)
 
 
 def _write_check(
-    programs: Computation, names: Names, tests: Iterable[HostValue], words: Message, macro: str = "TORCH_CHECK"
+    programs: Computation, names: Names, tests: Iterable[host.HostValue], words: Message, macro: str = "TORCH_CHECK"
 ) -> Line:
     """The check that one of some conditions holds."""
     first, *rest = words
@@ -236,20 +224,20 @@ def _find_single(programs: Programs, case: SymbolicProgram, names: Names) -> Ite
             yield tensor
 
 
-def _list_ranks(calls: Sequence[Arguments], tensor: str) -> tuple[int, ...]:
+def _list_ranks(calls: Sequence[host.Arguments], tensor: str) -> tuple[int, ...]:
     """How many dimensions a tensor has in some calls."""
     return tuple(sorted({len(call.tensors[tensor].shape) for call in calls if tensor in call.tensors}))
 
 
 def _write_rank_check(programs: Computation, names: Names, tensor: str, ranks: Sequence[int]) -> Line:
-    tests = (Apply("==", (Rank(tensor), Constant(rank))) for rank in ranks)
-    words = (f"expected {tensor} of {_list_words(ranks)} dimensions, but got ", Rank(tensor))
+    tests = (host.Apply("==", (host.Rank(tensor), host.Constant(rank))) for rank in ranks)
+    words = (f"expected {tensor} of {_list_words(ranks)} dimensions, but got ", host.Rank(tensor))
     return _write_check(programs, names, tests, words, "TORCH_CHECK_NOT_IMPLEMENTED")
 
 
 def _write_single_check(programs: Computation, names: Names, tensor: str) -> Line:
-    count = SizeProduct(tensor)
-    test = Apply("==", (count, Constant(1)))
+    count = host.SizeProduct(tensor)
+    test = host.Apply("==", (count, host.Constant(1)))
     return _write_check(programs, names, (test,), (f"expected {tensor} of one element, but got ", count))
 
 
@@ -311,19 +299,19 @@ def _counts_dimensions(programs: Computation, tensor: str) -> bool:
     return any(_is_by_place(value, tensor) for case in programs.cases for value in _list_values(case))
 
 
-def _list_values(program: SymbolicProgram) -> Iterator[HostValue]:
+def _list_values(program: SymbolicProgram) -> Iterator[host.HostValue]:
     """All that the numbers of a program and of its kernels, and how often it runs, are computed from."""
     numbers = (*program.numbers, *(number for nest in program.nests for number in find_numbers(nest.nest)))
     for value in (*(number.value for number in dict.fromkeys(numbers)), *(nest.rows for nest in program.nests)):
-        yield from list_operands(value)
+        yield from host.list_operands(value)
 
 
-def _is_by_place(value: HostValue, tensor: str) -> bool:
+def _is_by_place(value: host.HostValue, tensor: str) -> bool:
     match value:
-        case Size(name, Constant()):
+        case host.Size(name, host.Constant()):
             return name == tensor
-        case SizeProduct(name, begin, end):
-            return name == tensor and any(isinstance(each, Constant) for each in (begin, end))
+        case host.SizeProduct(name, begin, end):
+            return name == tensor and any(isinstance(each, host.Constant) for each in (begin, end))
     return False
 
 
