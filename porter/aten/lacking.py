@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from porter.aten.native_functions import SHARING_KEYS, NativeFunction, NativeFun
 from porter.aten.operator import Operator, ServedFunction, is_redispatched
 from porter.aten.stubs import StubCall, find_native_definitions, find_stubs
 from porter.core.checkout import Checkout
-from porter.core.errors import PorterError
+from porter.core.errors import Place, PorterError
 from porter.languages.identifiers import contains_identifier
 
 _CPU_KEY = SHARING_KEYS[0]
@@ -69,6 +69,21 @@ class Lack:
     stubs: tuple[str, ...]
 
 
+class NeedsFamily(PorterError):
+    """An operator needs a kernel of a family (PTR310); `cause` is how its CPU code shows that."""
+
+    def __init__(self, lack: Lack, place: Place) -> None:
+        family = "a family that is unknown" if lack.family is Family.UNKNOWN else f"the {lack.family.value} family"
+        calls = f"calls {' and '.join(lack.stubs)}" if lack.stubs else "calls no stub with a TensorIterator"
+        self.cause = f"its CPU code {calls}"
+        super().__init__(
+            "PTR310",
+            f"{lack.name} needs a kernel of {family}: {self.cause}",
+            place,
+            "porter adds elementwise operators whose CPU and CUDA rows are one; `porter kernel new` helps with others.",
+        )
+
+
 def find_lacks(checkout: Checkout) -> tuple[Lack, ...]:
     """The operators that have a CPU kernel and no MPS kernel in any row, in file order."""
     functions = NativeFunctions.read(checkout)
@@ -87,15 +102,7 @@ def explain_lack(checkout: Checkout, operator: Operator) -> PorterError:
         return PorterError(
             "PTR312", f"{name} has no CPU kernel to read", place, "Write its kernel, then use `porter kernel promote`."
         )
-    lack = _describe(checkout, operator.base, operator.functions)
-    needs = f"of the {lack.family.value} family" if lack.family is not Family.UNKNOWN else "of a family that is unknown"
-    calls = f"calls {' and '.join(lack.stubs)}" if lack.stubs else "calls no stub with a TensorIterator"
-    return PorterError(
-        "PTR310",
-        f"{name} needs a kernel {needs}: its CPU code {calls}",
-        place,
-        "porter adds elementwise operators whose CPU and CUDA rows are one; `porter kernel new` helps with others.",
-    )
+    return NeedsFamily(replace(_describe(checkout, operator.base, operator.functions), name=name), place)
 
 
 def find_family(checkout: Checkout, operator: Operator) -> Family:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -245,11 +244,15 @@ ADDABLE = "can add it"
 
 @dataclass(frozen=True)
 class MissingOperator:
-    """An operator that MPS lacks, the family of kernels that it needs, and why porter cannot add it; None if it can."""
+    """An operator that MPS lacks, the family of kernels that it needs, and why porter cannot add it; None if it can.
+
+    `cause` is the reason without the name and the family.
+    """
 
     name: str
     family: str
     reason: Reason | None
+    cause: str = ""
 
     @property
     def addable(self) -> bool:
@@ -266,15 +269,10 @@ def missing_object(operators: Sequence[MissingOperator]) -> dict[str, Any]:
     return {"missing": [each.as_object() for each in operators]}
 
 
-def _say_what_lacks(operator: MissingOperator) -> str:
-    """Why porter cannot add an operator, without its name and family, which have columns of their own."""
-    name = re.escape(operator.name)
-    return re.sub(rf"\b{name} needs a kernel of [^:]*: ", "", str(operator.reason or ADDABLE))
-
-
 def missing_lines(operators: Sequence[MissingOperator]) -> Iterator[str]:
     """The table, then the number of operators by family."""
-    cells = ((printable(each.name), each.family, printable(_say_what_lacks(each))) for each in operators)
+    reasons = (printable(f"{each.reason.code} {each.cause}") if each.reason else ADDABLE for each in operators)
+    cells = ((printable(each.name), each.family, why) for each, why in zip(operators, reasons, strict=True))
     yield from align([_MISSING, *cells])
     counted = Counter(each.family for each in operators)
     yield f"{len(operators)} operators: porter can add {sum(each.addable for each in operators)}"

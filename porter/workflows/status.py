@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from porter.aten.declarations import MPS_KEY
 from porter.aten.implementations import Language
-from porter.aten.lacking import Lack, find_lacks
+from porter.aten.lacking import Lack, NeedsFamily, find_lacks
 from porter.aten.native_functions import NativeFunctions
 from porter.aten.operator import Operator, ServedFunction, is_shared
 from porter.core.checkout import Checkout
@@ -96,7 +96,10 @@ def name_operators(checkout: Checkout, asked: Sequence[str], served: bool = True
 
 def _describe_missing(checkout: Checkout, lack: Lack) -> MissingOperator:
     error = find_obstacle(checkout, Operator.read(checkout, lack.name))
-    return MissingOperator(lack.name, lack.family.value, Reason(error.code, error.what) if error else None)
+    if error is None:
+        return MissingOperator(lack.name, lack.family.value, None)
+    cause = error.cause if isinstance(error, NeedsFamily) else error.what
+    return MissingOperator(lack.name, lack.family.value, Reason(error.code, error.what), cause)
 
 
 def portable(checkout: Checkout) -> tuple[str, ...]:
