@@ -17,12 +17,23 @@ from porter.metal.functor import Origin
 
 
 @dataclass(frozen=True)
+class Served:
+    """What a dispatch entry says: the keys, and the kernel that serves them."""
+
+    keys: tuple[str, ...]
+    kernel: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.keys)}: {self.kernel}"
+
+
+@dataclass(frozen=True)
 class EntryChange:
     """The MPS dispatch entry of a native function, before and after (equal if it does not move)."""
 
     name: str
-    before: str
-    after: str
+    before: Served
+    after: Served
 
 
 @dataclass(frozen=True)

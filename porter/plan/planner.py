@@ -48,6 +48,7 @@ from porter.plan.plan import (
     PlannedRegistration,
     PlannedStub,
     RemovedSymbol,
+    Served,
     Unported,
 )
 from porter.plan.recorded.port import FROM_RECORDING, NativePort, ReadPrograms, WrittenKernel, no_programs
@@ -272,12 +273,12 @@ def _free_tests(
 def _describe_entry_change(functions: NativeFunctions, migration: Migration) -> EntryChange:
     keys = migration.target.keys if MPS_KEY in migration.target.keys else functions.add_mps_key(migration.target.keys)
     entry = migration.served.entry
-    before, after = f"{', '.join(entry.keys)}: {entry.kernel}", f"{', '.join(keys)}: {migration.target.kernel}"
+    before, after = Served(entry.keys, entry.kernel), Served(keys, migration.target.kernel)
     return EntryChange(migration.served.function.name, before, after)
 
 
 def _describe_kept_entry(served: ServedFunction) -> EntryChange:
-    entry = f"{', '.join(served.entry.keys)}: {served.entry.kernel}"
+    entry = Served(served.entry.keys, served.entry.kernel)
     return EntryChange(served.function.name, entry, entry)
 
 

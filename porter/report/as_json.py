@@ -23,7 +23,7 @@ def plan_object(
     functors = [{"file": f.file, "name": f.name, "source": f.source, "origin": f.origin} for f in plan.functors]
     return {
         "op": plan.op,
-        "entries": [{"name": e.name, "before": e.before, "after": e.after} for e in plan.entries],
+        "entries": [{"name": e.name, "before": str(e.before), "after": str(e.after)} for e in plan.entries],
         "functor": functors[0] if functors else None,
         "functors": functors,
         "losers": [

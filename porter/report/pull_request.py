@@ -75,7 +75,7 @@ def _describe_move(plan: Plan) -> Iterator[str]:
     for number, entry in enumerate(kept):
         if moved and not number:
             yield ""
-        function = entry.after.rpartition(": ")[2]
+        function = entry.after.kernel
         yield f"`{function}`, which serves `{entry.name}`, launches a native Metal kernel and builds no MPSGraph."
     if plan.unported:
         yield from ("", "Not moved:", "")

@@ -127,8 +127,8 @@ def explain(plan: Plan, hunk: Hunk) -> str:
 def _list_reasons(plan: Plan, hunk: Hunk) -> Iterator[str]:
     removed, added = hunk.removed, hunk.added
     for entry in plan.entries:
-        if entry.before != entry.after and _mentions(removed, entry.before) and _mentions(added, entry.after):
-            yield f"{entry.name}: {entry.after} serves MPS now, not {entry.before.rpartition(': ')[2]}"
+        if entry.before != entry.after and _mentions(removed, str(entry.before)) and _mentions(added, str(entry.after)):
+            yield f"{entry.name}: {entry.after} serves MPS now, not {entry.before.kernel}"
     for functor in plan.functors:
         if functor.file == hunk.file and _shares_line(functor.source, added):
             yield f"{functor.name} computes it, written from {_origin(plan, functor.name, functor.origin)}"
@@ -149,9 +149,8 @@ def _list_reasons(plan: Plan, hunk: Hunk) -> Iterator[str]:
         if change.file == hunk.file and not change.is_kept and _mentions(removed + added, change.entry):
             yield f"{change.entry} {_CHANGES[change.change]} {change.list}: {change.why}"
     for entry in plan.entries:
-        name = entry.after.rpartition(": ")[2]
-        if entry.before == entry.after and _mentions(hunk.text, name):
-            yield f"{name}, which serves {entry.name}, launches a kernel and builds no graph"
+        if entry.before == entry.after and _mentions(hunk.text, entry.after.kernel):
+            yield f"{entry.after.kernel}, which serves {entry.name}, launches a kernel and builds no graph"
 
 
 def _origin(plan: Plan, name: str, origin: str) -> str:

@@ -98,7 +98,7 @@ def plan(fork: Checkout) -> Plan:
 
 
 def test_the_row_joins_and_the_table_has_the_functor(plan: Plan) -> None:
-    assert [(entry.name, entry.after) for entry in plan.entries] == [("uniform_", "CPU, CUDA, MPS: uniform_")]
+    assert [(entry.name, str(entry.after)) for entry in plan.entries] == [("uniform_", "CPU, CUDA, MPS: uniform_")]
     text = plan.changes.apply()[METAL]
     assert_expected_inline(
         text[text.index("struct uniform") :],
