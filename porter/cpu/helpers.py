@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from porter.aten.metal_functions import Library
@@ -15,7 +15,6 @@ from porter.cpu.loops import ScalarFunction
 from porter.cpu.scalar_body import translate_body
 from porter.cpu.translator import ARRAY, OPMATH, Translator, TypedText
 from porter.languages import cpp
-from porter.languages.brackets import has_outside
 from porter.languages.cpp_parser import parse_expression
 from porter.languages.definitions import Definition, find_definitions, parse_definition
 from porter.languages.directives import read_includes
@@ -152,13 +151,14 @@ class Helpers:
         for parameter, argument in zip(function.parameters, arguments, strict=True):
             kind = inner.type(parameter.type, function.start)
             kind = "T" if kind == "float" and argument.type in ("T", OPMATH) else kind
-            inner.names[parameter.name] = TypedText(_parenthesize(argument.text) if inline else parameter.name, kind)
+            passed = argument.within_operators() if inline else TypedText(parameter.name, kind)
+            inner.names[parameter.name] = replace(passed, type=kind)
         returns = inner.type(_read_return_type(function.returns), 0)
         if inline:
             value = inner.expression(inline)
             translator.roundings += inner.roundings
             kind = dtype.metal if value.type == "T" and dtype != translator.dtype else value.type
-            return TypedText(f"({value.text})" if has_outside(value.text, " ") else value.text, kind)
+            return replace(value.within_operators(), type=kind)
         lines, result = translate_body(inner, function.body, returns)
         translator.roundings += inner.roundings
         translator.checks += inner.checks
@@ -242,10 +242,6 @@ def _find_single_expression(function: cpp.Function) -> cpp.Expr | None:
     if len(statements) == 1 and isinstance(statements[0], cpp.Return):
         return statements[0].value
     return None
-
-
-def _parenthesize(text: str) -> str:
-    return f"({text})" if has_outside(text, " ") else text
 
 
 def _read_return_type(written: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Set
 
 from porter.aten.branches import show
 from porter.core.dtypes import Kind
-from porter.cpu.translator import ARRAY, Translator, TypedText, is_number
+from porter.cpu.translator import ARRAY, Translator, TypedText
 from porter.languages import cpp
 from porter.languages.brackets import strip_parentheses
 from porter.languages.identifiers import contains_identifier, list_words
@@ -106,12 +106,12 @@ def translate_declaration(translator: Translator, statement: cpp.Declaration, co
         return [f"{kind} {statement.name};"]
     plain = translator.expression(statement.value)
     value = translator.cast(kind, plain)
-    if constant and is_number(value.text):
+    if constant and value.is_number:
         translator.names[statement.name] = value
         return []
     stored = value.type if kind == "auto" else kind
     translator.names[statement.name] = TypedText(statement.name, stored)
-    written = plain if is_number(plain.text) and not translator.is_complex(value) else value
+    written = plain if plain.is_number and not translator.is_complex(value) else value
     return [f"{kind} {statement.name} = {written.text};"]
 
 

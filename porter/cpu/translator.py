@@ -6,15 +6,16 @@ Types are Metal spellings; `T` is the kernel's element type, `float` also stands
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 from porter.aten.branches import show
 from porter.aten.metal_functions import Library
 from porter.core.dtypes import ALL, BY_METAL, DOUBLE, FLOAT, INT, LONG, DType, Kind
 from porter.core.errors import Place, PorterError
 from porter.languages import cpp
-from porter.languages.brackets import ROUND, find_closing_end, has_outside, strip_parentheses
+from porter.languages.brackets import has_outside, strip_parentheses
 from porter.languages.identifiers import is_word
 from porter.mpsgraph.operations import CppFunction, by_cpp_name, operations
 
@@ -84,18 +85,6 @@ def find_form(function: CppFunction, dtype: DType, library: Library) -> str:
     return form if library.has(needed.group(1), takes_complex) else ""
 
 
-def fill_form(form: str, arguments: list[str]) -> str:
-    """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
-    text = form
-    for index, argument in enumerate(arguments):
-        opener = re.match(r"[\w:.]*(?:<\w+>)?(\(|\Z)", argument)
-        simple = opener is not None and (
-            not opener[1] or find_closing_end(argument, opener.start(1), ROUND) == len(argument)
-        )
-        text = text.replace(f"{{{index}}}", argument).replace(f"[{index}]", argument if simple else f"({argument})")
-    return text
-
-
 OPMATH = "c10::metal::opmath_t<T>"
 ARRAY = "[]"
 _TRANSPARENT = frozenset(("C10_UNLIKELY", "C10_LIKELY"))
@@ -104,25 +93,45 @@ _ARITHMETIC = frozenset(("+", "-", "*", "/"))
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*")
 _FLOATING = re.compile(r"((?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?)[fFlL]?")
 _DOUBLE = re.compile(r"0?\.\d+")
+_NUMBER_TYPES = frozenset(("T", FLOAT.metal, INT.metal))  # in which a literal is a number that may be inlined
 
 # Translates the call of a function that is not in the tables; returns its text and type, or None.
 FallbackCall = Callable[["Translator", cpp.Name, list["TypedText"]], "TypedText | None"]
 
 
-_NUMBER = re.compile(r"-?[\d.][\w.]*(?<!\.)|(?:T|float|int|static_cast<T>)\(-?[\d.][\w.]*\)")
+class Binding(IntEnum):
+    """How tightly the loosest operator of a piece of Metal binds, outside of its brackets."""
 
-
-def is_number(text: str) -> bool:
-    """Whether a piece of Metal is a number literal."""
-    return _NUMBER.fullmatch(text) is not None
+    OPERATION = 0  # several operands
+    UNARY = 1  # an operator before an operand
+    OPERAND = 2  # a name, a number, a call, an element, what is in brackets
 
 
 @dataclass(frozen=True)
 class TypedText:
-    """A piece of Metal and its type."""
+    """A piece of Metal and its type; `is_number` if it is a literal, its negative, or one that is converted."""
 
     text: str
     type: str
+    binding: Binding = field(default=Binding.OPERAND, compare=False)
+    is_number: bool = field(default=False, compare=False)
+
+    @property
+    def operand(self) -> str:
+        """The text as the operand of any operator."""
+        return self.text if self.binding is Binding.OPERAND else f"({self.text})"
+
+    def within_operators(self) -> TypedText:
+        """The same in brackets, if it has operators between operands."""
+        return self if self.binding > Binding.OPERATION else replace(self, text=self.operand, binding=Binding.OPERAND)
+
+
+def fill_form(form: str, arguments: Sequence[TypedText], type_: str) -> TypedText:
+    """Fills the arguments into a form: `{0}` unchanged, `[0]` in parentheses unless it is a single operand."""
+    text = form
+    for index, argument in enumerate(arguments):
+        text = text.replace(f"{{{index}}}", argument.text).replace(f"[{index}]", argument.operand)
+    return TypedText(text, type_, Binding.OPERATION if has_outside(form, " ") else Binding.OPERAND)
 
 
 @dataclass
@@ -218,11 +227,12 @@ class Translator:
     def _literal(self, value: cpp.Literal) -> TypedText:
         whole, broken = _INTEGER.fullmatch(value.text), _FLOATING.fullmatch(value.text)
         if whole:
-            return TypedText(whole.group(1), "int")
+            return TypedText(whole.group(1), "int", is_number=True)
         if not broken or abs(float(broken.group(1))) > 3.4e38:
             raise self.refuse(f"the literal {value.text}", value.start)
         digits = broken.group(1) + ("0" if broken.group(1).endswith(".") else "")
-        return TypedText(f"{digits}f", "float")
+        # A half rounds what has a negative exponent to zero, of which a maximum is not the one that the CPU has.
+        return TypedText(f"{digits}f", "float", is_number="-" not in digits)
 
     def _name(self, value: cpp.Name) -> TypedText:
         if value.path in self.names:
@@ -230,13 +240,13 @@ class Translator:
         if value.path in self.refused:
             raise self.refused[value.path]
         if value.path in CONSTANTS:
-            return TypedText(*CONSTANTS[value.path])
+            text, kind = CONSTANTS[value.path]
+            return TypedText(text, kind, Binding.UNARY if text.startswith("-") else Binding.OPERAND)
         if value.path in TRAITS:
             return TypedText(f"{TRAITS[value.path]}<{self.type(value.arguments[0], value.start)}>", "bool")
         constant = self.find_constant(value.path)
         if constant is not None:
-            found = self.expression(constant)
-            return TypedText(f"({found.text})" if has_outside(found.text, " ") else found.text, found.type)
+            return self.expression(constant).within_operators()
         raise self.refuse(f"the name {value.path}", value.start)
 
     def _index(self, value: cpp.Index) -> TypedText:
@@ -251,15 +261,18 @@ class Translator:
             self.written.add(inner.text)
             return inner
         if value.op == "!":
-            return TypedText(f"!{self.truth(inner)}", "bool")
+            return TypedText(f"!{self.truth(inner).text}", "bool", Binding.UNARY)
         if value.op not in ("-", "+", "~") or (value.op == "~" and self.is_complex(inner)):
             raise self.refuse(f"'{show(value)}'", value.start)
-        text = f"({inner.text})" if inner.text.startswith(value.op) else inner.text
-        return TypedText(value.op + text, "int" if inner.type == "bool" else inner.type)
+        text = inner.operand if inner.text.startswith(value.op) else inner.text
+        is_number = inner.is_number and inner.binding is Binding.OPERAND and value.op == "-"
+        return TypedText(value.op + text, "int" if inner.type == "bool" else inner.type, Binding.UNARY, is_number)
 
-    def truth(self, value: TypedText) -> str:
+    def truth(self, value: TypedText) -> TypedText:
         """Returns a value as a condition. A complex number is true unless both parts are zero."""
-        return f"metal::any({value.text} != {value.type}(0))" if self.is_complex(value) else value.text
+        if self.is_complex(value):
+            return TypedText(f"metal::any({value.text} != {value.type}(0))", "bool")
+        return replace(value, type="bool")
 
     def _binary(self, value: cpp.Binary) -> TypedText:
         left, right = self.expression(value.left), self.expression(value.right)
@@ -270,19 +283,20 @@ class Translator:
         if value.op == "!=" and left == right and self.concrete(left.type).kind in (Kind.INTEGRAL, Kind.BOOL):
             return TypedText("false", "bool")  # of floats, it is a test for NaN
         if value.op in _COMPARISONS:
-            return TypedText(f"{left.text} {value.op} {right.text}", "bool")
+            return TypedText(f"{left.text} {value.op} {right.text}", "bool", Binding.OPERATION)
         kind = self.common_type(left.type, right.type)
         if value.op in _ARITHMETIC and kind == "T" and self.dtype.kind is Kind.FLOATING:
             self.roundings += 1
-        return TypedText(f"{left.text} {value.op} {right.text}", kind)
+        return TypedText(f"{left.text} {value.op} {right.text}", kind, Binding.OPERATION)
 
-    def _connect(self, op: str, left: str, right: str) -> TypedText:
+    def _connect(self, op: str, left: TypedText, right: TypedText) -> TypedText:
         """Returns a conjunction or disjunction, without an operand that changes nothing."""
         decides, neutral = ("false", "true") if op == "&&" else ("true", "false")
-        if decides in (left, right):
+        if decides in (left.text, right.text):
             return TypedText(decides, "bool")
-        kept = [each for each in (left, right) if each != neutral]
-        return TypedText(f" {op} ".join(kept) or neutral, "bool")
+        if neutral in (left.text, right.text):
+            return left if right.text == neutral else right
+        return TypedText(f"{left.text} {op} {right.text}", "bool", Binding.OPERATION)
 
     def _complex(self, value: cpp.Binary, left: TypedText, right: TypedText) -> TypedText:
         if value.op in ("==", "!="):
@@ -292,11 +306,11 @@ class Translator:
         kind = left.type if self.is_complex(left) else right.type
         if value.op in ("+", "-"):
             sides = [v.text if self.is_complex(v) else f"{kind}({v.text}, 0)" for v in (left, right)]
-            return TypedText(f"{sides[0]} {value.op} {sides[1]}", kind)
+            return TypedText(f"{sides[0]} {value.op} {sides[1]}", kind, Binding.OPERATION)
         if value.op == "*" and not both:
-            return TypedText(f"{left.text} * {right.text}", kind)
+            return TypedText(f"{left.text} * {right.text}", kind, Binding.OPERATION)
         if not self.is_complex(right):
-            return TypedText(f"{left.text} / {right.text}", kind)
+            return TypedText(f"{left.text} / {right.text}", kind, Binding.OPERATION)
         if not self.is_complex(left):
             left = TypedText(f"{kind}({left.text}, 0)", kind)
         operands = [TypedText(strip_parentheses(each.text), each.type) for each in (left, right)]
@@ -318,10 +332,10 @@ class Translator:
         return left if self.concrete(left).size >= self.concrete(right).size else right
 
     def _ternary(self, value: cpp.Ternary) -> TypedText:
-        test = self.truth(self.expression(value.test))
+        test = self.truth(self.expression(value.test)).text
         yes, no = self.expression(value.yes), self.expression(value.no)
         kind = self.common_type(yes.type, no.type)
-        return TypedText(f"{test} ? {yes.text} : {no.text}", kind)
+        return TypedText(f"{test} ? {yes.text} : {no.text}", kind, Binding.OPERATION)
 
     def _cast(self, value: cpp.Cast) -> TypedText:
         return self._convert(self.type(value.type, value.start), self.expression(value.value))
@@ -331,12 +345,13 @@ class Translator:
         if kind in (value.type, "auto"):
             return value
         if kind == "bool" and self.is_complex(value):
-            return TypedText(self.truth(value), kind)
+            return self.truth(value)
         if self.concrete(kind).kind is Kind.COMPLEX and not self.is_complex(value):
             return TypedText(f"{kind}({value.text}, 0)", kind)
         if kind == FLOAT.metal and value.text.isdecimal():
-            return TypedText(f"{value.text}.0f", kind)
-        return TypedText(f"static_cast<{kind}>({strip_parentheses(value.text)})", kind)
+            return TypedText(f"{value.text}.0f", kind, is_number=True)
+        is_number = value.is_number and kind == "T"
+        return TypedText(f"static_cast<{kind}>({strip_parentheses(value.text)})", kind, is_number=is_number)
 
     def _member(self, value: cpp.Member) -> TypedText:
         raise self.refuse(f"'{show(value)}'", value.start)
@@ -390,7 +405,7 @@ class Translator:
         """Converts a value: short ones as `T(1)`, longer ones with a static_cast."""
         short = is_word(value.text.replace(".", "_")) and kind != OPMATH and not self.is_complex(value)
         if short and kind != value.type and self.concrete(kind).kind is not Kind.COMPLEX:
-            return TypedText(f"{kind}({value.text})", kind)
+            return TypedText(f"{kind}({value.text})", kind, is_number=value.is_number and kind in _NUMBER_TYPES)
         return self.cast(kind, value)
 
     def _limit(self, name: cpp.Name) -> TypedText | None:
@@ -415,7 +430,7 @@ class Translator:
         for argument in arguments[1:]:
             kind = self.common_type(kind, argument.type)
         function, concrete = row.cpp, self.concrete(kind)
-        if function.quiet and is_number(arguments[-1].text):
+        if function.quiet and arguments[-1].is_number:
             quiet = operations()[function.quiet].cpp
             function = quiet if find_form(quiet, concrete, self.library) else function
         form = find_form(function, concrete, self.library)
@@ -430,7 +445,7 @@ class Translator:
             "float": kind if is_complex else "float",
         }
         result = (is_complex and function.complex_result) or function.result
-        return TypedText(fill_form(form, [a.text for a in arguments]), results[result])
+        return fill_form(form, arguments, results[result])
 
     def _of_product(self, name: cpp.Name, value: cpp.Call) -> TypedText | None:
         """Translates a function of a product with a double, which C++ computes in double, if small products matter."""
@@ -446,4 +461,4 @@ class Translator:
 
     def test(self, value: cpp.Expr) -> str:
         """Translates a condition."""
-        return self.truth(self.expression(value))
+        return self.truth(self.expression(value)).text
