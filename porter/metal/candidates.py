@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from porter.aten.metal_functions import MetalFunction
+from porter.aten.metal_functions import LIBRARY, MetalFunction
 from porter.core import dtypes
 from porter.core.dtypes import FLOAT2, DType, Kind
 from porter.core.errors import PorterError
@@ -25,6 +25,7 @@ from porter.metal.functor import (
     Functor,
     FunctorSpec,
     Origin,
+    Provenance,
     Source,
     find_lambda,
     merge_overloads,
@@ -75,8 +76,7 @@ def note_other_sources(spec: FunctorSpec, origins: Iterable[Origin]) -> Iterator
     """
     if spec.source is not Source.CUDA or spec.cuda is None:
         return
-    prefix = f"ATen's {spec.cuda.device} kernel"
-    others = [origin for origin in origins if not origin.source.startswith(prefix)]
+    others = [origin for origin in origins if origin.source.owner != spec.cuda.device]
     if len(others) == len(tuple(origins)):
         reasons = "; ".join(dict.fromkeys(u.error.what for u in spec.cuda.untranslated)) or "its types are others"
         what = f"the CUDA kernel of {spec.names[0]} cannot be translated: {reasons}"
@@ -85,7 +85,7 @@ def note_other_sources(spec: FunctorSpec, origins: Iterable[Origin]) -> Iterator
         found = (u.error.what for u in spec.cuda.untranslated if any(d.kind is origin.kinds[0] for d in u.dtypes))
         why = next(found, "it does not compute them")
         kinds = ", ".join(kind.value for kind in origin.kinds)
-        yield f"{kinds} elements are not those of the CUDA kernel ({why}), but of: {origin.source}"
+        yield f"{kinds} elements are not those of the CUDA kernel ({why}), but of: {origin.source.for_reviewers}"
 
 
 def _becomes_float(spec: FunctorSpec, kind: Kind) -> bool:
@@ -145,12 +145,13 @@ def _floating_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
     call = find_single_call(spec, dtypes.FLOAT)
     form = by_op()[call.op].msl if call else ""
     if _FUNCTION.fullmatch(form):
-        yield _call_in_float(form, spec, result, "Metal's own function, which the old graph names", find_headers(form))
+        origin = Provenance("Metal's own function, which the old graph names")
+        yield _call_in_float(form, spec, result, origin, find_headers(form))
     function = spec.find_function(Kind.FLOATING)
     if function:
         slots = ", ".join(f"{{{at}}}" for at in range(function.arity))
         form = f"c10::metal::{function.name}({slots})"
-        yield _call_in_float(form, spec, result, function.origin, (function.header,))
+        yield _call_in_float(form, spec, result, Provenance(function.origin, LIBRARY), (function.header,))
     yield from _lambda_bodies(spec, Kind.FLOATING, result)
     yield from _written_bodies(Kind.FLOATING, spec.names, spec, result)
     yield from _graph_bodies(spec, Kind.FLOATING, result)
@@ -161,14 +162,15 @@ def _complex_bodies(spec: FunctorSpec, result: str) -> Iterator[Body]:
     yield from _written_bodies(Kind.COMPLEX, (*([call.op] if call else []), *spec.names), spec, result)
     if call and by_op()[call.op].complex_msl:
         value = by_op()[call.op].complex_msl.format(*spec.arguments)
-        yield Body((f"return {value};",), result, "complex arithmetic of c10::metal, as the old graph has it")
+        origin = Provenance("complex arithmetic of c10::metal, as the old graph has it")
+        yield Body((f"return {value};",), result, origin)
     function = spec.find_function(Kind.COMPLEX)
     if function:
         yield _call_directly(function, spec, result)
     yield from _lambda_bodies(spec, Kind.COMPLEX, result)
 
 
-def _call_in_float(form: str, spec: FunctorSpec, result: str, origin: str, needed: tuple[str, ...]) -> Body:
+def _call_in_float(form: str, spec: FunctorSpec, result: str, origin: Provenance, needed: tuple[str, ...]) -> Body:
     """Returns a call of a real function, computed in float and cast back to the element type."""
     value = form.format(*(spec.as_float(name) for name in spec.arguments))
     line = f"return static_cast<T>({value});" if result == "T" else f"return {value};"
@@ -179,7 +181,8 @@ def _call_directly(function: MetalFunction, spec: FunctorSpec, result: str) -> B
     """Returns a call of a function in the fork's headers, without casting its arguments."""
     call = f"c10::metal::{function.name}({', '.join(spec.arguments)})"
     value = f"static_cast<T>({call})" if spec.scalars and result == "T" else call
-    return Body((f"return {value};",), result, function.origin, headers=(function.header,))
+    origin = Provenance(function.origin, LIBRARY)
+    return Body((f"return {value};",), result, origin, headers=(function.header,))
 
 
 def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel | None = None) -> Iterator[Body]:
@@ -193,11 +196,11 @@ def _lambda_bodies(spec: FunctorSpec, kind: Kind, result: str, kernel: CpuKernel
             yield from chain.from_iterable(map(_with_limits_turned, bodies))
         if kind is Kind.FLOATING and result == "T" and len(spec.params) > 1 and rounds_halves(found):
             rounded = translate_lambda(found, spec, kind, result, kernel, as_it_is=True)
-            yield replace(rounded, origin=f"{body.origin}, rounded after each operation")
+            yield replace(rounded, origin=body.origin.changed("rounded after each operation"))
     own = find_lambda(kernel.own, kind) if kernel.own else None
     if own and len(own.params) == len(spec.params):
         body = translate_lambda(own, spec, kind, result, kernel.own)
-        yield replace(body, origin=f"{body.origin}, with its own functions")
+        yield replace(body, origin=body.origin.changed("with its own functions"))
 
 
 def _with_digits(body: Body, spec: FunctorSpec) -> Iterator[Body]:
@@ -221,7 +224,7 @@ def _with_limits_turned(body: Body) -> Iterator[Body]:
     text = "\n".join(body.statements)
     if _COMPARED.search(text) and not _LOOP.search(text):
         statements = tuple(_COMPARED.sub(lambda sign: _TURNED[sign[0]], line) for line in body.statements)
-        yield replace(body, statements=statements, origin=f"{body.origin}, with limits on their other sides")
+        yield replace(body, statements=statements, origin=body.origin.changed("with limits on their other sides"))
 
 
 def _with_function(body: Body, row: Operation, name: str, needed: tuple[str, ...]) -> Iterator[Body]:
@@ -229,7 +232,9 @@ def _with_function(body: Body, row: Operation, name: str, needed: tuple[str, ...
     if statements != body.statements:
         texts = (*body.helpers, *(helpers()[each] for each in needed))
         headers = find_headers("\n".join(statements))
-        yield replace(body, statements=statements, origin=f"{body.origin}, with {name}", helpers=texts, headers=headers)
+        yield replace(
+            body, statements=statements, origin=body.origin.changed(f"with {name}"), helpers=texts, headers=headers
+        )
 
 
 def _replace_spelling(line: str, spelled: str, name: str) -> str:
@@ -281,7 +286,7 @@ def form_body(kind: Kind, function: str, arguments: Sequence[str], result: str) 
     lines = [*(f"const {type_} {name} = {argument};" for name, argument in given.items() if before), *before]
     last = f"return {_cast(kind, value) if result == 'T' else value};"
     texts = tuple(helpers()[name] for name in written.helpers)
-    return Body((*lines, last), result, f"{_WORDS[kind]} ({written.path})", texts)
+    return Body((*lines, last), result, Provenance(_WORDS[kind], file=written.path), texts)
 
 
 def _cast(kind: Kind, value: str) -> str:
@@ -314,7 +319,7 @@ def translate_graph(spec: FunctorSpec, dtype: DType, result: str) -> Body | None
     names |= dict(zip(spec.scalars, spec.given, strict=True))
     printer = Printer(names, lambda call: by_op()[call.op].msl)
     wrap = (lambda value: f"static_cast<T>({value})") if result == "T" else str
-    return Body(printer.statements(expr, wrap), result, "the old graph, translated")
+    return Body(printer.statements(expr, wrap), result, Provenance("the old graph, translated"))
 
 
 def _find_unbranched(spec: FunctorSpec, dtype: DType) -> Expr | None:

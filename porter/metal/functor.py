@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from porter.aten.meta import TypeRule
@@ -38,6 +38,31 @@ REAL = (Kind.FLOATING, Kind.INTEGRAL, Kind.BOOL)
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """Where code is from: `what` it was, whose it is (a device's kernel, or `LIBRARY`), and what was changed of it.
+
+    A formula of porter's is in a `file`, which nobody who reviews the code can look up.
+    """
+
+    what: str
+    owner: str = ""
+    file: str = ""
+    changes: tuple[str, ...] = ()
+
+    def changed(self, how: str) -> Provenance:
+        """The same with one more change."""
+        return replace(self, changes=(*self.changes, how))
+
+    @property
+    def for_reviewers(self) -> str:
+        """The words without the file."""
+        return ", ".join((self.what, *self.changes))
+
+    def __str__(self) -> str:
+        return ", ".join((f"{self.what} ({self.file})" if self.file else self.what, *self.changes))
+
+
+@dataclass(frozen=True)
 class Body:
     """The computation for one kind of element: MSL statements over the parameters, ending with a return.
 
@@ -47,7 +72,7 @@ class Body:
 
     statements: tuple[str, ...]
     result: str
-    origin: str
+    origin: Provenance
     helpers: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     rounds: bool = False
@@ -69,7 +94,7 @@ class Origin:
     """
 
     kinds: tuple[Kind, ...]
-    source: str
+    source: Provenance
     index: int
     count: int
 
@@ -354,7 +379,7 @@ def translate_lambda(
         lines = _compute_in(lines, spec, dtypes.FLOAT2.metal, f"{dtypes.FLOAT2.metal}({{}})".format)
     if kind is Kind.COMPLEX and result == "float":
         lines = tuple(_take_real_part(line) for line in lines)
-    origin = f"ATen's {kernel.device} kernel ({found.place})"
+    origin = Provenance(f"ATen's {kernel.device} kernel ({found.place})", kernel.device)
     rounded = as_it_is or (in_float and any("float(T(" in line for line in lines))
     return Body(lines, result, origin, found.helpers, find_headers(found.body), rounded)
 

@@ -13,7 +13,7 @@ from porter.core.dtypes import Kind
 from porter.core.edits import Edit
 from porter.core.errors import Place
 from porter.metal.codegen.schedule import Schedule
-from porter.metal.functor import Origin
+from porter.metal.functor import Origin, Provenance
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class PlannedFunctor:
     @property
     def origin(self) -> str:
         """The sources of its code, each once."""
-        return "; ".join(dict.fromkeys(each.source for each in self.origins))
+        return "; ".join(dict.fromkeys(str(each.source) for each in self.origins))
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,14 @@ class RejectedCandidate:
 
     functor: str
     kinds: tuple[Kind, ...]
-    source: str
+    source: Provenance
     failed: int
     reason: str
 
     @property
     def is_of_library(self) -> bool:
         """Whether the source is a function of the fork's headers, which others call too."""
-        return self.source.startswith(LIBRARY)
+        return self.source.owner == LIBRARY
 
 
 @dataclass(frozen=True)

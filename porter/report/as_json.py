@@ -30,7 +30,7 @@ def plan_object(
             {
                 "functor": each.functor,
                 "kinds": [kind.value for kind in each.kinds],
-                "source": each.source,
+                "source": str(each.source),
                 "failed": each.failed,
                 "reason": each.reason,
             }

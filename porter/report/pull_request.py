@@ -12,8 +12,7 @@ from porter.report.verdict import describe_backend, ran_on_apple
 from porter.verdict.behavior import PathCount
 from porter.verdict.result import DEFAULT, Verdict
 
-# What only a user of porter can look up: a file of porter's in parentheses, and the code of a message.
-_OWN_WORDS = re.compile(r" \((?:porter|aten_overlay)/[^()]*\)|\bPTR\d{3} ")
+_CODE = re.compile(r"\bPTR\d{3} ")  # of a message, which only a user of porter can look up
 _VERIFIED = "How this was verified"
 _MOST_FAILURES = 5
 _MOST_REASONS = 8
@@ -41,7 +40,7 @@ def group_pull_request(
 
 
 def _finish(lines: Iterable[str]) -> str:
-    return _OWN_WORDS.sub("", printable("\n".join(lines), keep="\n\t"))
+    return _CODE.sub("", printable("\n".join(lines), keep="\n\t"))
 
 
 def _body(plan: Plan, verdict: Verdict | None, rejected: Sequence[RejectedCandidate], heading: str) -> Iterator[str]:
@@ -97,7 +96,7 @@ def _list_kernels(plan: Plan, rejected: Sequence[RejectedCandidate]) -> Iterator
     if not plan.functors:
         yield "None: kernels that are there already serve it."
     for loser in rejected:
-        yield f"- not {loser.source}: it fails {_count(loser.failed, 'test')} ({loser.reason})"
+        yield f"- not {loser.source.for_reviewers}: it fails {_count(loser.failed, 'test')} ({loser.reason})"
         if loser.is_of_library:
             yield f"  Whoever prefers one function to two can mend it there, so that `{loser.functor}` calls it."
 
@@ -106,9 +105,9 @@ def _describe_origins(functor: PlannedFunctor) -> str:
     """The sources of the code, and for which elements where there are several."""
     kinds: dict[str, list[str]] = {}
     for origin in functor.origins:
-        kinds.setdefault(origin.source, []).extend(kind.value for kind in origin.kinds)
+        kinds.setdefault(origin.source.for_reviewers, []).extend(kind.value for kind in origin.kinds)
     if len(kinds) == 1:
-        return functor.origin
+        return next(iter(kinds))
     return "; ".join(f"{source} ({', '.join(of)} elements)" for source, of in kinds.items())
 
 

@@ -27,7 +27,7 @@ from porter.languages.identifiers import contains_identifier, to_snake_case
 from porter.languages.source import Source, parse_source
 from porter.metal.candidates import build_functor, note_other_sources
 from porter.metal.distributions import draws_numbers
-from porter.metal.functor import Functor, FunctorSpec, functor_text
+from porter.metal.functor import Functor, FunctorSpec, Provenance, functor_text
 from porter.metal.host import (
     RESULT_TYPE,
     Exec,
@@ -65,7 +65,7 @@ from porter.metal.registration import Line, Need, find_base_macro, register_line
 
 FUNCTORS = True
 _ARITIES = (MacroFamily.UNARY, MacroFamily.BINARY, MacroFamily.TERNARY)
-_OF_PERSON = "a person's own functor"
+_OF_PERSON = Provenance("a person's own functor")
 _ARITHMETIC = re.compile(r"\b[abc]\w*\)? [-+*/] \(?[abc]")
 _TENSORS = ("Tensor", "Tensor(a!)", "Tensor?")
 

@@ -19,7 +19,7 @@ from porter.core.layout import KERNELS, OPERATIONS, RANDOM
 from porter.languages.identifiers import find_words
 from porter.metal import launchers
 from porter.metal.distributions import Distribution, distributions, draws_numbers, with_own_words
-from porter.metal.functor import Origin
+from porter.metal.functor import Origin, Provenance
 from porter.metal.helpers import read_helper
 from porter.metal.host import find_function_anchor, find_registration_anchor, has_registrations, write_kernel_function
 from porter.metal.insertion import insert_includes
@@ -66,7 +66,7 @@ def write(fork: Checkout, spec: KernelSpec, choice: CandidateChoice) -> tuple[Ke
         name=name,
         stub=stub,
         source=source,
-        origins=(Origin((), "the table of distributions", 0, 1),),
+        origins=(Origin((), Provenance("the table of distributions"), 0, 1),),
         registrations=lines,
         dtypes=row.dtypes,
         kernel_file=_FILE,

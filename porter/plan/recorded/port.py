@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from porter.aten.operator import Blocked, ServedFunction
 from porter.core.dtypes import DType
 from porter.core.errors import PorterError
-from porter.metal.functor import Origin
+from porter.metal.functor import Origin, Provenance
 from porter.plan.plan import Draft
 from porter.plan.removal import Removal
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from porter.metal.codegen.schedule import Schedule
     from porter.metal.forms import Computation
 
-FROM_RECORDING = Origin((), "the recorded graph", 0, 1)
+FROM_RECORDING = Origin((), Provenance("the recorded graph"), 0, 1)
 # The recorded programs of a row; None where nothing is recorded of it.
 ReadPrograms = Callable[[ServedFunction], "Computation | None"]
 

@@ -108,7 +108,7 @@ def asked(**changes: object) -> FunctorSpec:
 
 def test_the_cuda_kernel_is_the_only_candidate_where_it_is_asked_for() -> None:
     [body] = list_candidates(asked(source=Source.CUDA), Kind.FLOATING)
-    assert (body.statements, body.origin) == (("return x * 2;",), "ATen's CUDA kernel (Kernel.cpp:1)")
+    assert (body.statements, str(body.origin)) == (("return x * 2;",), "ATen's CUDA kernel (Kernel.cpp:1)")
 
 
 def test_the_cuda_kernel_is_the_last_candidate_where_the_cpu_kernel_is_not_read() -> None:

@@ -20,6 +20,7 @@ from porter.metal.functor import (
     FunctorSpec,
     FunctorStyle,
     Overload,
+    Provenance,
     functor_text,
     merge_overloads,
     promote_body,
@@ -90,7 +91,7 @@ def test_code_of_helpers_alone_is_computed_in_float() -> None:
 
 @pytest.mark.parametrize("statement", ["return side(x);", "return static_cast<T>(side(static_cast<float>(x)));"])
 def test_integers_become_float_before_computing(statement: str) -> None:
-    found = promote_body(Body((statement,), "T", "a test"), subject())
+    found = promote_body(Body((statement,), "T", Provenance("a test")), subject())
     assert (found.statements, found.result) == (("return side(static_cast<float>(x));",), "float")
 
 
@@ -106,7 +107,7 @@ def test_an_identical_candidate_is_dropped() -> None:
 
 
 def test_bool_joins_an_overload_that_does_the_same() -> None:
-    one, other = Body(("return x;",), "T", "a test"), Body(("return x;",), "bool", "a test")
+    one, other = Body(("return x;",), "T", Provenance("a test")), Body(("return x;",), "bool", Provenance("a test"))
     [both] = merge_overloads([(Kind.INTEGRAL, one), (Kind.BOOL, other)])
     assert both.kinds == (Kind.INTEGRAL, Kind.BOOL)
     assert len(merge_overloads([(Kind.COMPLEX, one), (Kind.FLOATING, replace(other))])) == 2
@@ -119,7 +120,7 @@ def test_complex_elements_take_the_lambda_of_their_type() -> None:
 
 
 def test_a_long_body_is_called_for_integers() -> None:
-    long = Body(("const float y = static_cast<float>(x);", "return static_cast<T>(y * y);"), "T", "a test")
+    long = Body(("const float y = static_cast<float>(x);", "return static_cast<T>(y * y);"), "T", Provenance("a test"))
     assert promote_body(long, subject()).statements == ("return operator()(static_cast<float>(x));",)
     spec = replace(subject(), scalars=("eps",))
     assert promote_body(long, spec).statements == ("return operator()(static_cast<float>(x), eps);",)
@@ -167,7 +168,7 @@ def test_a_later_candidate_has_limits_on_their_other_sides(body: str, line: str)
     for sign, other in signs.items():
         wanted = wanted.replace(sign, other)
     assert turned == ([wanted] if line else [])
-    assert all(each.origin.endswith("with limits on their other sides") for each in others)
+    assert all(each.origin.changes[-1] == "with limits on their other sides" for each in others)
 
 
 def test_the_end_of_a_loop_is_no_limit() -> None:
@@ -202,8 +203,8 @@ def test_a_scalar_of_a_lambda_for_bools_is_the_number_itself() -> None:
 def test_the_overload_of_bool_beside_others_takes_no_other_type() -> None:
     """An overload for any type would be as good as those of numbers."""
     overloads = (
-        Overload((Kind.FLOATING,), Body(("return params.slope * a;",), "T", "a test")),
-        Overload((Kind.BOOL,), Body(("return params.slope && a;",), "bool", "a test")),
+        Overload((Kind.FLOATING,), Body(("return params.slope * a;",), "T", Provenance("a test"))),
+        Overload((Kind.BOOL,), Body(("return params.slope && a;",), "bool", Provenance("a test"))),
     )
     functor = Functor("bend", ("a",), (("A", "params"),), overloads, ())
     assert_expected_inline(

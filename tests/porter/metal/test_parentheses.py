@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from porter.core.dtypes import Kind
 from porter.languages import cpp
 from porter.languages.cpp_parser import parse_expression
-from porter.metal.functor import Body
+from porter.metal.functor import Body, Provenance
 from porter.metal.tidy import tidy_body
 from tests.porter.metal.test_lambda_body import subject
 
@@ -52,7 +52,9 @@ def without_parentheses(value: Any) -> Any:
 
 def tidy(text: str) -> str:
     """The expression after tidying, with the names of its parts replaced by the parts."""
-    *named, line = tidy_body(Body((f"return {text};",), "bool", "a test"), Kind.INTEGRAL, subject()).statements
+    *named, line = tidy_body(
+        Body((f"return {text};",), "bool", Provenance("a test")), Kind.INTEGRAL, subject()
+    ).statements
     for local in reversed(named):
         _, _, name, _, part = local.removesuffix(";").split(" ", 4)
         line = f"({part})".join(re.split(rf"\b{name}\b", line))

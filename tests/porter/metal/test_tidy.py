@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from porter.core.dtypes import Kind
-from porter.metal.functor import Body
+from porter.metal.functor import Body, Provenance
 from porter.metal.tidy import share_bodies, specialize_helper, tidy_body
 from tests.porter.metal.test_lambda_body import subject
 
@@ -15,7 +15,7 @@ SPEC = replace(subject(), inputs=("self", "other"))  # a and b
 
 
 def tidy(*lines: str, kind: Kind = Kind.FLOATING) -> tuple[str, ...]:
-    return tidy_body(Body(lines, "T", "a test"), kind, SPEC).statements
+    return tidy_body(Body(lines, "T", Provenance("a test")), kind, SPEC).statements
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,9 @@ def test_a_helper_of_floats_is_no_template() -> None:
     ],
 )  # fmt: skip
 def test_what_differs_in_its_type_alone_is_one_overload(floating: str, integral: str, shared: str) -> None:
-    given = {Kind.FLOATING: Body((floating,), "T", "a test"), Kind.INTEGRAL: Body((integral,), "T", "a test")}
+    given = {
+        Kind.FLOATING: Body((floating,), "T", Provenance("a test")),
+        Kind.INTEGRAL: Body((integral,), "T", Provenance("a test")),
+    }
     found = share_bodies(given, SPEC)
     assert [found[kind].statements for kind in given] == ([(shared,)] * 2 if shared else [(floating,), (integral,)])

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.aten.metal_functions import LIBRARY
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import Kind
+from porter.metal.functor import Provenance
 from porter.plan.plan import Plan, RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.report.pull_request import group_pull_request, pull_request
@@ -37,7 +39,7 @@ VERDICT = Verdict(
         (UNKNOWN, LOST, GAINED, "float32: max error 21.5 ULP before, 0.5 now"), (LOST,), (GAINED,), (UNKNOWN,),
     ),
 )  # fmt: skip
-REJECTED = RejectedCandidate("atan2", (Kind.FLOATING,), "c10::metal::atan2", 3, "-0.0 for 0.0")
+REJECTED = RejectedCandidate("atan2", (Kind.FLOATING,), Provenance("c10::metal::atan2", LIBRARY), 3, "-0.0 for 0.0")
 
 
 def describe(plan: Plan) -> str:

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from expecttest import assert_expected_inline
 
+from porter.aten.metal_functions import LIBRARY
 from porter.core.checkout import EMBEDDED_FORK, Checkout
 from porter.core.dtypes import Kind
 from porter.core.errors import PorterError
+from porter.metal.functor import Provenance
 from porter.plan.plan import RejectedCandidate
 from porter.plan.planner import plan_operator
 from porter.report.pull_request import pull_request
@@ -51,11 +53,12 @@ def test_a_port_can_keep_what_it_would_take_away() -> None:
 
 def test_a_wrong_function_of_the_library_may_be_mended() -> None:
     plan = plan_operator(Checkout(EMBEDDED_FORK, "embedded"), "hypot")
-    loser = RejectedCandidate("hypot", (Kind.FLOATING,), "c10::metal::hypot of c10/metal/utils.h", 3, "511.8 ULP")
+    source = Provenance("c10::metal::hypot of c10/metal/utils.h", LIBRARY)
+    loser = RejectedCandidate("hypot", (Kind.FLOATING,), source, 3, "511.8 ULP")
     offer = "c10::metal::hypot of c10/metal/utils.h gives wrong values: mend it there, and hypot can call it"
     assert offer in summary(plan, [loser])
     assert "can mend it there, so that `hypot` calls it" in pull_request(plan, None, [loser])
-    assert "mend it there" not in summary(plan, [replace(loser, source="the old graph, translated")])
+    assert "mend it there" not in summary(plan, [replace(loser, source=Provenance("the old graph, translated"))])
 
 
 def test_a_large_error_stands_beside_the_error_of_the_cpu() -> None:

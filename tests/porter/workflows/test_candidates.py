@@ -61,7 +61,7 @@ def test_a_candidate_with_wrong_values_is_replaced_and_reported() -> None:
         {
             "functor": OP,
             "kinds": ["floating", "integral", "bool"],
-            "source": source,
+            "source": str(source),
             "failed": 1,
             "reason": loser.reason,
         }
