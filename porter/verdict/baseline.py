@@ -129,8 +129,12 @@ def _explain(before: EarlierResult | None, now: Failure) -> Failure:
 
 
 def _is_excused(now: Finding, before: Sequence[Finding]) -> bool:
-    """Whether the fork had the finding, or could have: the CPU's own error excuses a sample that was wrong before."""
-    was_wrong = any(each.sample == now.sample >= 0 for each in before)
+    """Whether the fork had the finding, or could have: the CPU's own error excuses a sample whose values were wrong
+    before. One that was refused, or whose type alone was wrong, says nothing of values.
+    """
+    was_wrong = any(
+        finding.sample == now.sample >= 0 and not finding.is_type and not finding.is_refusal for finding in before
+    )
     return now.is_nearer or (now.is_as_near and was_wrong) or (_may_be_older(now) and _is_known(now, before))
 
 

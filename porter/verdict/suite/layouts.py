@@ -10,7 +10,7 @@ import torch
 Transform = Callable[[torch.Tensor], torch.Tensor]
 
 OFFSET = 3  # no multiple of what vectors have
-BEHIND, EXPANDED = "storage offset", "expanded"
+APART, BEHIND, EXPANDED = "every second element", "storage offset", "expanded"
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of dimensions
 
 
@@ -63,7 +63,7 @@ def scalar(t: torch.Tensor) -> torch.Tensor:
 
 LAYOUTS: dict[str, Transform] = {
     "transposed": transpose,
-    "every second element": take_every_second,
+    APART: take_every_second,
     BEHIND: shift,
     EXPANDED: expand,
 }

@@ -23,7 +23,7 @@ from porter.verdict.suite.arguments import Varied
 from porter.verdict.suite.backward import run_backward
 from porter.verdict.suite.context import Context, base_name, get_context
 from porter.verdict.suite.distributions import find_cases
-from porter.verdict.suite.leaves import compute, list_tensors
+from porter.verdict.suite.leaves import compute, list_operands, list_tensors
 from porter.verdict.suite.made_opinfos import is_made, list_opinfos
 from porter.verdict.suite.runner import matcher
 
@@ -126,6 +126,15 @@ class OpInfos:
         found = [s for s in self.reaching_samples(op, dtype, requires_grad) if _list_inputs(s)]
         large = [s for s in found if all(t.ndim > 1 and t.numel() for t in _list_inputs(s))] or found
         return sorted(large, key=lambda s: len({t.shape for t in operands(s)}))[:LAYOUT_SAMPLES]
+
+    def pick_laid_out(self, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+        """Those of `pick_samples`, and one with the most tensors if none of these has as many: one that may be left
+        out, as a weight, is read by strides of its own.
+        """
+        picked = self.pick_samples(op, dtype)
+        with_inputs = (sample for sample in self.reaching_samples(op, dtype) if _list_inputs(sample))
+        fullest = max([*picked, *with_inputs], key=lambda sample: len(list_operands(sample)), default=None)
+        return picked if fullest is None or any(fullest is sample for sample in picked) else [*picked, fullest]
 
     def put_after_given(self, op: OpInfo, dtype: torch.dtype, varied: Iterable[Varied]) -> Iterator[Varied]:
         """Some that are varied, if there are any, after a few as they are: for some of the former no kernel may run, or

@@ -7,6 +7,7 @@ A Python function has fewer arguments than the rows that it calls: no `out=` of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,15 +75,21 @@ class Call:
 
 @on_cpu
 def call_overload(
-    *args: Any, overload: str, written_over: Mapping[str, Place] = MappingProxyType({}), **kwargs: Any
+    *args: Any,
+    overload: str,
+    written_over: Mapping[str, tuple[Place, tuple[int, ...]]] = MappingProxyType({}),
+    **kwargs: Any,
 ) -> Any:
     """Calls the overload of a row, as `median.dim_values`. Raises what it does.
 
-    Results named in `written_over` are written to the memory of an argument, by its position or name: a copy of a call
-    for another device shares no memory among its tensors.
+    Results named in `written_over`, with their shapes, are written to the memory of an argument, by its position or
+    name, or to its first elements: a copy of a call for another device shares no memory among its tensors.
     """
     base, _, name = overload.partition(".")
-    outs = {out: kwargs[place] if isinstance(place, str) else args[place] for out, place in written_over.items()}
+    outs = {}
+    for out, (place, shape) in written_over.items():
+        argument = kwargs[place] if isinstance(place, str) else args[place]
+        outs[out] = argument if argument.shape == shape else argument.view(-1)[: math.prod(shape)].view(shape)
     return getattr(getattr(torch.ops.aten, base), name or "default")(*args, **kwargs, **outs)
 
 

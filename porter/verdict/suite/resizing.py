@@ -22,6 +22,7 @@ from porter.verdict.suite import results, samples
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.leaves import compute, list_operands, list_tensors, replace_input
+from porter.verdict.suite.products import keep_products, make_factors, multiplies
 from porter.verdict.suite.refusals import REFUSALS
 
 MOST_ELEMENTS = 220_000  # of an input: three rows past 16 bits
@@ -144,7 +145,9 @@ def lengthen_dimensions(
         if shortened is not None and way is not None:
             if not _is_small(way.count_elements(shortened, sizes), max(MOST_RESULTS, 3 * most)):
                 return None
-            resized = way.resize(shortened, sizes)
+            resized = keep_products(
+                op, way.resize(shortened, dict.fromkeys(sizes, _TRIAL)), way.resize(shortened, sizes)
+            )
             # Before the CPU computes 19 GB of an outer product; a normalization has as many statistics as rows.
             if samples.count_results(op, resized) > max(MOST_RESULTS, 3 * most):
                 return None
@@ -165,7 +168,7 @@ def resize_along(
     """The sample with each of some sizes along a dimension of its input, as far as the CPU computes it so.
 
     Other dimensions have so many elements at most, where it computes that. The CPU is asked for those that are wanted.
-    The input's elements are all different.
+    The input's elements are all different, or such that no product of them vanishes.
     """
     shape = sample.input.shape
     cut = {at: min(size, others) for at, size in enumerate(shape) if at != dim and size > others}
@@ -177,7 +180,9 @@ def resize_along(
     small = (size for size in sizes if _is_small(way.count_elements(shortened, {dim: size}), MOST_RESULTS))
     resized = ((size, way.resize(shortened, {dim: size})) for size in small)
     wanted = ((size, call) for size, call in resized if is_wanted(size, call))
-    varied = [(str(size), replace_input(call, shuffle_values(call.input))) for size, call in wanted]
+    is_product = shortened.input.is_floating_point() and multiplies(op, way.resize(shortened, {dim: _TRIAL}))
+    change = make_factors if is_product else shuffle_values
+    varied = [(str(size), replace_input(call, change(call.input))) for size, call in wanted]
     yield from ((int(label), each) for label, each in keep_computed(stay_inside(op), varied))
 
 
@@ -245,13 +250,15 @@ def _list_shorter(shape: Sequence[int], sizes: Mapping[int, int], kept: Collecti
     """Sizes of the dimensions that are not long: a few elements of each, as they are behind the second, or one.
 
     Of an image of one column, windows that are padded may have no element at all. Targets name a class each, in the
-    second dimension, so that it may stay as it is beside one row.
+    second dimension, so that it may stay as it is beside one row. Of three dimensions with long rows there are several
+    of these: where each one begins is a number past 16 bits too.
     """
     rest = [dim for dim in range(len(shape)) if dim not in sizes and dim not in kept]
     seen: list[dict[int, int]] = []
-    for most, leading in ((3, 3), (2, 2), (math.inf, math.inf), (math.inf, 1), (3, 1), (2, 1), (1, 1), (1, math.inf)):
-        found = {dim: int(min(shape[dim], leading if dim < 2 else most)) for dim in rest}
-        changed = {dim: size for dim, size in found.items() if size != shape[dim]} | dict(sizes)
+    few = [(3, 3, 3), (2, 2, 2), (math.inf, math.inf, math.inf), *([(3, 1, 1)] if rest == [0, 1] else [])]
+    for first, second, most in (*few, (1, 1, math.inf), (1, 1, 3), (1, 1, 2), (1, 1, 1), (math.inf, math.inf, 1)):
+        shortest = {dim: int(min(shape[dim], (first, second, most)[min(dim, 2)])) for dim in rest}
+        changed = {dim: size for dim, size in shortest.items() if size != shape[dim]} | dict(sizes)
         if changed not in seen:
             seen.append(changed)
             yield changed

@@ -17,7 +17,7 @@ from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.core.dtypes import name_torch
-from porter.verdict.suite.layouts import BEHIND, LAYOUTS, POINTWISE, scalar, take_every_second
+from porter.verdict.suite.layouts import APART, BEHIND, LAYOUTS, POINTWISE, scalar, take_every_second
 from porter.verdict.suite.leaves import change_tensors, compute, list_passed, list_tensors, replace_argument
 
 COMBINATIONS = 8192
@@ -157,10 +157,12 @@ def vary_layouts(sample: SampleInput, pointwise: bool) -> Iterator[tuple[str, Sa
             yield name, _change(sample, change)
 
 
-def vary_offsets(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
-    """The sample with tensors that start behind other elements, all of them or one, as `vary_layouts` has them."""
+def vary_vectors(sample: SampleInput) -> Iterator[tuple[str, SampleInput]]:
+    """The sample with tensors that start behind other elements, or have every second element of rows, all of them or
+    one, as `vary_layouts` has them: neither may be read as vectors.
+    """
     varied = vary_layouts(sample, pointwise=False)
-    yield from (labeled for labeled in varied if labeled[0].startswith(BEHIND))
+    yield from (labeled for labeled in varied if labeled[0].startswith((BEHIND, APART)))
 
 
 def vary_operands(sample: SampleInput, others: list[torch.dtype]) -> Iterator[tuple[str, SampleInput]]:

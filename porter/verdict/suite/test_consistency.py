@@ -62,12 +62,12 @@ class TestConsistency(Elementwise):
     @parametrize_over(FORWARD, allowed_dtypes=OPINFOS.dtypes)
     def test_layouts(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.count_calls(dtype, op):
-            for sample in OPINFOS.pick_samples(op, dtype):
+            for sample in OPINFOS.pick_laid_out(op, dtype):
                 varied = samples.vary_layouts(sample, is_pointwise(op))
                 self.match_all(op, dtype, compare.keep_with_digits(op, keep_written_once(op, varied)), device)
             if not is_pointwise(op):
                 for sample in choose_vectors(OPINFOS, op, dtype):
-                    self.match_all(op, dtype, keep_written_once(op, samples.vary_offsets(sample)), device)
+                    self.match_all(op, dtype, keep_written_once(op, samples.vary_vectors(sample)), device)
 
     @parametrize_over([o for o in FORWARD if isinstance(o, BinaryUfuncInfo)], allowed_dtypes=OPINFOS.dtypes)
     def test_mixed_dtypes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:

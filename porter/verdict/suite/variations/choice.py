@@ -15,12 +15,13 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from porter.verdict.suite.arguments import turn_to_last
-from porter.verdict.suite.leaves import compute, list_operands, list_tensors, replace_input
+from porter.verdict.suite.arguments import keep_computed, turn_to_last
+from porter.verdict.suite.cuts import stay_inside
+from porter.verdict.suite.leaves import compute, has_elements, list_operands, list_tensors, replace_input
 from porter.verdict.suite.made_opinfos import is_recurrent, list_opinfos, name_opinfos
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.refusals import REFUSALS
-from porter.verdict.suite.resizing import resize_along
+from porter.verdict.suite.resizing import resize_along, spread_values
 
 MOST_CALLS, MOST_INDIRECT = 5, 1
 TYPES = (torch.float32, torch.int64, torch.bool)
@@ -102,7 +103,22 @@ def choose_vectors(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, requires_gr
     chosen = choose_samples(opinfos, op, dtype, OF_VECTORS, requires_grad)
     dense = [sample for sample in chosen if sample.input.layout is torch.strided]
     rows = [varied for sample in dense for _, varied in resize_along(op, sample, sample.input.ndim - 1, (VECTOR,), FEW)]
-    return [replace_input(sample, sample.input.requires_grad_(requires_grad)) for sample in rows]
+    several = [] if requires_grad else _resize_lists(opinfos, op, dtype)
+    return [*(replace_input(sample, sample.input.requires_grad_(requires_grad)) for sample in rows), *several]
+
+
+def _resize_lists(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    """The first samples whose input is a list of tensors, each with such rows, as far as the CPU computes them."""
+    if not varies_in(opinfos, op, dtype):
+        return []
+    listed = [sample for sample in opinfos.reaching_samples(op, dtype) if isinstance(sample.input, (list, tuple))]
+    whole = (sample for sample in listed if sample.input and all(map(has_elements, sample.input)))
+    resized = (
+        replace_input(sample, [spread_values(each.detach(), (*each.shape[:-1], VECTOR)) for each in sample.input])
+        for sample in whole
+    )
+    computed = (each for _, each in keep_computed(stay_inside(op), (("", sample) for sample in resized)))
+    return list(islice(computed, OF_VECTORS))
 
 
 def choose_factories(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype, most: int) -> list[SampleInput]:

@@ -15,6 +15,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_input
 from porter.verdict.suite.opinfos import OpInfos
+from porter.verdict.suite.products import make_factors, multiplies
 from porter.verdict.suite.resizing import count_reduced, lengthen_dimensions
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import TYPES, choose_samples, varies_in
@@ -68,7 +69,8 @@ def list_rows(op: OpInfo, sample: SampleInput, most: int | None = None) -> Itera
     resized = lengthen_reduced(op, sample, length)
     if resized is None:
         return
-    for label, row in islice(make_rows(resized.input).items(), most):
+    factors = {"of factors": make_factors(resized.input)} if multiplies(op, sample) else {}
+    for label, row in islice({**factors, **make_rows(resized.input)}.items(), most):
         # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
         tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
         combined = next((each for each in tried if is_finite(op, each)), None)

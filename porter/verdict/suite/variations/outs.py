@@ -152,24 +152,30 @@ def shift_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) 
 
 
 def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -> Iterator[Varied]:
-    """Yields samples in which a result is written to the memory of an argument of its shape and type, for each such
-    argument: a kernel that writes before all threads have read reads what it wrote. Other results have their own.
+    """Yields samples in which a result is written to the memory of an argument of its type, for each such argument: all
+    of it, or as many of its first elements. A kernel that writes before all threads have read reads what it wrote.
+    Other results have their own.
     """
     names = [each.name for each in overload._schema.arguments if each.is_out]
     places: list[tuple[Place, Any]] = [*enumerate(call.args), *call.kwargs.items()]
     for place, value in places:
         tensor = value if isinstance(value, torch.Tensor) and value.numel() else None
-        alike = (at for at, result in enumerate(results) if tensor is not None and _is_like(tensor, result))
-        over = next(alike, None)
+        fitting = (at for at, result in enumerate(results) if tensor is not None and _holds(tensor, result))
+        over = next(fitting, None)
         if over is not None:
             others = {names[at]: torch.empty_like(result) for at, result in enumerate(results) if at != over}
             sample = copy_sample(call.make_sample(overload, **others))
-            sample.kwargs[WRITTEN_OVER] = {names[over]: place}
-            yield f"{name_row(overload)}: {names[over]} over argument {place}", sample
+            shape = tuple(results[over].shape)
+            sample.kwargs[WRITTEN_OVER] = {names[over]: (place, shape)}
+            part = "" if shape == tuple(value.shape) else "the first elements of "
+            yield f"{name_row(overload)}: {names[over]} over {part}argument {place}", sample
 
 
-def _is_like(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return (one.shape, one.dtype, one.layout) == (other.shape, other.dtype, other.layout)
+def _holds(tensor: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether a tensor has the shape and type of a result, or is dense and has more elements."""
+    if (tensor.dtype, tensor.layout) != (result.dtype, result.layout):
+        return False
+    return tensor.shape == result.shape or (tensor.is_contiguous() and 0 < result.numel() < tensor.numel())
 
 
 def _gives(sample: SampleInput, results: Sequence[torch.Tensor]) -> bool:

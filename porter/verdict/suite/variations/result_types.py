@@ -23,6 +23,7 @@ from porter.verdict.suite.variations.variation import Expectation, Operators, Va
 
 SAMPLES = 1
 COUNTED = 256  # ones, of which 8 bits count none
+_FRACTION = 0.375  # of real numbers beside integers: one that is rounded to a whole number is another
 _TURNS = 3  # elements of which a sum is more than twice as large as one
 
 
@@ -114,7 +115,8 @@ def list_real_others(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterat
             place for place, value in list_passed(sample) if isinstance(value, torch.Tensor) and value.dtype == dtype
         ]
         real = [
-            (f"{p} in float32", replace_argument(sample, p, read_argument(sample, p).detach().float())) for p in alike
+            (f"{place} in float32", replace_argument(sample, place, read_argument(sample, place).detach() + _FRACTION))
+            for place in alike
         ]
         for label, varied in keep_computed(stay_inside(op), [each for each in real if each[0] not in seen]):
             seen.add(label)

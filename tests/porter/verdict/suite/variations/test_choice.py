@@ -9,7 +9,7 @@ import torch
 
 from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
-from porter.verdict.suite.samples import vary_layouts, vary_offsets
+from porter.verdict.suite.samples import vary_layouts, vary_vectors
 from porter.verdict.suite.slope_layouts import vary_seeds
 from porter.verdict.suite.variations.choice import VECTOR, choose_vectors
 from tests.porter.verdict.suite.variations.shown import Call, find_op, shows
@@ -33,7 +33,7 @@ def test_vectors_that_are_not_aligned_are_read(name: str) -> None:
     picked = opinfos.pick_samples(op, torch.float32)
     assert not any(shows(op, wrong, varied) for sample in picked for _, varied in vary_layouts(sample, False))
     rows = choose_vectors(opinfos, op, torch.float32)
-    assert any(shows(op, wrong, varied) for sample in rows for _, varied in vary_offsets(sample))
+    assert any(shows(op, wrong, varied) for sample in rows for _, varied in vary_vectors(sample))
 
 
 def test_gradients_of_vectors_are_not_aligned() -> None:

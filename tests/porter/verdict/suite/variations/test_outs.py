@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ aten = torch.ops.aten
 def list_results(args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     outs = getattr(aten, kwargs["overload"].split(".")[0])
     schema = getattr(outs, kwargs["overload"].split(".")[1])._schema
-    over = {name: args[place] for name, place in kwargs.get(WRITTEN_OVER, {}).items()}
+    places = kwargs.get(WRITTEN_OVER, {}).items()
+    over = {name: args[place].view(-1)[: math.prod(shape)].view(shape) for name, (place, shape) in places}
     return [over[each.name] if each.name in over else kwargs[each.name] for each in schema.arguments if each.is_out]
 
 

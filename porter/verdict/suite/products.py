@@ -1,0 +1,64 @@
+"""Elements whose products neither vanish nor overflow, however many there are.
+
+The product of a few hundred of OpInfo's elements is zero: a kernel that loses any of the others passes for right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+
+from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_input
+
+_FEW, _FEW_OF_HALVES = 120, 14  # no power of two with so large an exponent is out of range
+_ODD = (3, -1, 5, -3, 7, 11)  # of integers, which overflow: no product of odd ones is zero
+
+
+def multiplies(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether the CPU multiplies elements of the sample's input with each other: f(a) f(b) is f(ab), where all elements
+    are one number, and f of two is more than two.
+
+    That is no more than two of a maximum, and no product of a sum.
+    """
+    source = sample.input
+    if not isinstance(source, torch.Tensor) or source.dtype is torch.bool or source.is_complex() or not source.numel():
+        return False
+    numbers = (2.0, 0.5, 1.0) if source.is_floating_point() else (2, 3, 6)
+    filled = (replace_input(sample, torch.full_like(source.detach(), number)) for number in numbers)
+    results = [list_tensors(compute_unless_refused(op, each)) for each in filled]
+    if not all(results) or len(set(map(len, results))) > 1:
+        return False
+    one, other, both = (several[0] for several in results)
+    is_product = one.shape == other.shape == both.shape and torch.equal(one * other, both)
+    return is_product and bool(one.isfinite().all()) and bool((one.double() > 2).any())
+
+
+def make_factors(tensor: torch.Tensor) -> torch.Tensor:
+    """Elements for a tensor of which no product vanishes or overflows, whichever of them it has, in whatever order.
+
+    Floating ones are of either sign, and but for a few spread over the tensor, which are two or a half, they are ones:
+    products are exact.
+    """
+    count = tensor.numel()
+    generator = torch.Generator().manual_seed(0)
+
+    def choose(numbers: Sequence[float], size: int) -> torch.Tensor:
+        return torch.tensor(numbers)[torch.randint(len(numbers), (size,), generator=generator)]
+
+    if not tensor.is_floating_point():
+        return choose(_ODD, count).to(tensor.dtype).view(tensor.shape)
+    factors = choose((1.0, -1.0), count)
+    few = min(count, _FEW_OF_HALVES if tensor.dtype is torch.float16 else _FEW)
+    places = (torch.arange(few) + torch.rand(few, generator=generator)).mul_(count / max(few, 1)).long()
+    factors[places.clamp_(max=count - 1)] *= choose((2.0, 0.5), few)
+    return factors.to(tensor.dtype).view(tensor.shape)
+
+
+def keep_products(op: Callable[..., Any], sample: SampleInput, resized: SampleInput) -> SampleInput:
+    """A sample that has been resized, with such elements where the one that it was made of is multiplied."""
+    if not resized.input.is_floating_point() or not multiplies(op, sample):
+        return resized
+    return replace_input(resized, make_factors(resized.input).requires_grad_(resized.input.requires_grad))
