@@ -245,6 +245,11 @@ class Consistency(TestCase):
                 self.require_own_memory(op, before)
                 raise
             same(op, dtype, sample, got, dense, label)
+        shared = samples.list_shared(got, given) - samples.list_shared(
+            want, ((sample.input, *sample.args), sample.kwargs)
+        )
+        if shared:
+            self.fail(f"{label}a result is in the memory of an argument, which the CPU's is not\n{summary(sample)}")
         held, started = pytree.tree_leaves(given), pytree.tree_leaves(((before.input, *before.args), before.kwargs))
         compared = {id(each) for each in pytree.tree_leaves(got)}
         for i, theirs in written.items():

@@ -89,6 +89,20 @@ def has_written_beside(before: torch.Tensor, after: torch.Tensor) -> bool:
     return _differs(old, new)
 
 
+def list_shared(results: Any, arguments: Any) -> set[tuple[int, int]]:
+    """Which results are in the memory of which arguments, by their places among the tensors of each."""
+    mine, theirs = (list(map(_find_memory, list_tensors(value))) for value in (results, arguments))
+    return {
+        (at, to) for at, one in enumerate(mine) for to, other in enumerate(theirs) if one is not None and one == other
+    }
+
+
+def _find_memory(tensor: torch.Tensor) -> int | None:
+    """Where the memory of a tensor begins; None if it has none of its own, or no elements."""
+    has_memory = tensor.layout is torch.strided and tensor.numel() > 0
+    return tensor.untyped_storage().data_ptr() if has_memory else None
+
+
 def overlaps_itself(tensor: torch.Tensor) -> bool:
     """Whether several elements are one in memory."""
     return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

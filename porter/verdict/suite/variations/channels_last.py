@@ -29,9 +29,10 @@ from porter.verdict.suite.layouts import (
     shift,
     take_every_second,
 )
-from porter.verdict.suite.leaves import change_tensors, list_operands
+from porter.verdict.suite.leaves import change_tensors, compute, list_operands, list_tensors
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import AS_RECORDED, Call, call_overload, record_calls
+from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.variations.choice import MOST_FLAGS, choose_vectors, list_flags, varies_in
 from porter.verdict.suite.variations.ranks import pick_low, vary_ranks
 from porter.verdict.suite.variations.variation import Variation
@@ -48,14 +49,34 @@ def list_channels_last(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iter
     samples = opinfos.reaching_samples(op, dtype)
     images = [image for rank in CHANNELS_LAST for image in pick_images(samples, rank)]
     for sample in images:
-        twice = _double(sample)
-        is_computed = any(True for _ in keep_computed(stay_inside(op), [("", twice)]))
-        yield from vary_channels(twice if is_computed else sample)
+        twice = _keep_if_computed(op, _double(sample), sample)
+        more = _keep_if_computed(op, _add_channels(twice), twice) if _has_one_channel(op, twice) else twice
+        yield from vary_channels(more)
     if not images:
         raised = [each for low in pick_low(op, samples)[:1] for _, each in vary_ranks(op, low)]
         computed = [sample for _, sample in keep_computed(stay_inside(op), [("", sample) for sample in raised])]
         for sample in (image for rank in CHANNELS_LAST for image in pick_images(computed, rank)[:1]):
             yield from vary_channels(sample)
+
+
+def _keep_if_computed(op: OpInfo, varied: SampleInput, sample: SampleInput) -> SampleInput:
+    return varied if any(True for _ in keep_computed(stay_inside(op), [("", varied)])) else sample
+
+
+def _has_one_channel(op: OpInfo, sample: SampleInput) -> bool:
+    """Whether a result is an image or a volume of one channel, whose layouts are all one."""
+    results = list_tensors(compute(op, copy_sample(sample)))
+    return any(result.ndim in CHANNELS_LAST and result.shape[1] == 1 for result in results)
+
+
+def _add_channels(sample: SampleInput) -> SampleInput:
+    """The sample with as many channels again in each image or volume."""
+
+    def add(tensor: torch.Tensor) -> torch.Tensor:
+        is_image = tensor.ndim in CHANNELS_LAST
+        return torch.cat([tensor.detach(), tensor.detach().flip(1, -1)], 1) if is_image else tensor
+
+    return change_tensors(sample, add)
 
 
 def _double(sample: SampleInput) -> SampleInput:

@@ -7,7 +7,7 @@ result has many tiles, they may be larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -19,7 +19,16 @@ from torch.utils import _pytree as pytree
 from porter.verdict.suite.arguments import Varied, keep_computed
 from porter.verdict.suite.cuts import stay_inside
 from porter.verdict.suite.gradients import differentiate
-from porter.verdict.suite.leaves import Place, change_tensors, compute, list_operands, list_passed, replace_argument
+from porter.verdict.suite.leaves import (
+    Place,
+    change_tensors,
+    compute,
+    list_operands,
+    list_passed,
+    read_argument,
+    replace_argument,
+    replace_input,
+)
 from porter.verdict.suite.omitted import list_omitted
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.resizing import spread_values
@@ -117,19 +126,40 @@ SLOPES_PAST_TILES = Variation("slopes_past_tiles", list_slopes_past_tiles, expec
 
 
 LONG = 70_001
+LONGER = 280_001  # more slices of 8,192 than a simdgroup has threads to combine them
+_ROWS = 301  # elements of the input: more than one threadgroup has threads
 _SAMPLES = 2
 _MOST_ELEMENTS = 64  # of the input, and of each long row
 
 
 def list_long_operands(opinfos: OpInfos, op: OpInfo, dtype: torch.dtype) -> Iterator[Varied]:
-    """Samples with one vector beside the input long, in order, where results keep their shapes; with each flag too."""
+    """Samples with one vector beside the input long, in order, where results keep their shapes; with each flag too.
+
+    Where the input has its type, also longer ones, and an input of more rows, of elements that are in the vector.
+    """
     for sample in choose_samples(opinfos, op, dtype, _SAMPLES):
         if sample.input.numel() <= _MOST_ELEMENTS:
             for place, value in list_passed(sample):
                 if isinstance(value, torch.Tensor) and value.ndim == 1 and value.numel() and not value.is_complex():
                     kept = list(keep_computed(stay_inside(op), list(_lengthen(op, sample, place, value))))
                     shapes = _list_shapes(op, sample) if kept else []
-                    yield from ((label, longer) for label, longer in kept if _list_shapes(op, longer) == shapes)
+                    alike = [(label, longer) for label, longer in kept if _list_shapes(op, longer) == shapes]
+                    yield from alike
+                    if alike and value.dtype == sample.input.dtype:
+                        many = [_pick_from(sample, place, LONGER, sample.input.shape)]
+                        many.append(_pick_from(sample, place, LONG, (_ROWS, *sample.input.shape[1:])))
+                        yield from keep_computed(stay_inside(op), many)
+
+
+def _pick_from(sample: SampleInput, place: Place, count: int, shape: Sequence[int]) -> Varied:
+    """The sample with a long vector in order, and an input of this shape of elements from all over it, but for every
+    third one, which is past its end.
+    """
+    ordered = spread_values(read_argument(sample, place).detach(), (count,)).sort().values
+    at = torch.linspace(0, count - 1, math.prod(shape)).round().long()
+    picked = torch.where(torch.arange(len(at)) % 3 == 0, ordered[-1:] + 1, ordered[at]).to(ordered.dtype)
+    longer = replace_argument(sample, place, ordered)
+    return f"{len(at)} elements of tensor {place} of {count}", replace_input(longer, picked.view(*shape))
 
 
 def _lengthen(op: OpInfo, sample: SampleInput, place: Place, value: torch.Tensor) -> Iterator[Varied]:
