@@ -185,6 +185,20 @@ def test_the_cpu_s_own_error_excuses_a_sample_that_was_wrong_before_and_no_other
     assert not tell_apart(verdict(as_near), before(status="xpassed")).ok
 
 
+@pytest.mark.parametrize(
+    ("then", "is_theirs"),
+    [
+        (Finding("7 of 20 differ", 4, sample=0), True),
+        (Finding("half != float", 4, sample=0, is_type=True, type_error="half != float"), False),
+        (Finding("not implemented", 0, sample=0, is_refusal=True), False),
+    ],
+    ids=["values", "a type", "a refusal"],
+)
+def test_the_cpu_s_own_error_excuses_values_where_values_were_wrong(then: Finding, is_theirs: bool) -> None:
+    as_near = replace(NEARER, is_nearer=False, is_as_near=True)
+    assert tell_apart(verdict(as_near), before(then)).ok is is_theirs
+
+
 TYPED = Finding("as it is: half != float", 9, sample=0, is_type=True, type_error="half != float")
 TILES = replace(TYPED, what="many tiles: half != float", sample=3)
 

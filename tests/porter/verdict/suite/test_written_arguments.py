@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -78,6 +79,27 @@ def test_written_tensors_are_found_by_their_places() -> None:
     assert samples.find_written(before, after) == {}
     after.kwargs["other"][0] = 1
     assert list(samples.find_written(before, after)) == [3]
+
+
+class Keeps:
+    """Returns its argument: itself, or a part of it, or elements of their own."""
+
+    name = full_name = "keeps"
+
+    def __init__(self, *takes: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self._takes = list(takes)
+
+    def __call__(self, argument: torch.Tensor) -> torch.Tensor:
+        return self._takes.pop(0)(argument)
+
+
+@pytest.mark.parametrize("take", [lambda x: x, lambda x: x.view(3), lambda x: x[:]])
+def test_a_result_in_the_memory_of_an_argument_is_no_copy(take: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    suite, argument = Suite(), SampleInput(torch.rand(3))  # type: ignore[no-untyped-call]
+    suite.match(Keeps(take, take), torch.float32, argument, "cpu")  # type: ignore[arg-type]
+    suite.match(Keeps(take, torch.clone), torch.float32, argument, "cpu")  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="in the memory of an argument"):
+        suite.match(Keeps(torch.clone, take), torch.float32, argument, "cpu")  # type: ignore[arg-type]
 
 
 def test_what_draws_random_numbers_is_not_compared() -> None:

@@ -31,3 +31,19 @@ def test_elements_past_16_bits(name: str) -> None:
 
     assert not is_shown_as_given(op, forget)
     assert is_shown(LONG_OPERANDS, op, forget)
+
+
+def combine_32_slices(x: torch.Tensor, tested: Any, *args: Any, **named: Any) -> torch.Tensor:
+    return torch.isin(x, tested[: 32 * 8192] if isinstance(tested, torch.Tensor) else tested, *args, **named)
+
+
+def combine_256_rows(x: torch.Tensor, tested: Any, *args: Any, **named: Any) -> torch.Tensor:
+    found = torch.isin(x, tested, *args, **named)
+    return found.view(-1)[torch.arange(found.numel()) % 256].view(found.shape)
+
+
+@pytest.mark.parametrize("wrong", [combine_32_slices, combine_256_rows])
+def test_more_slices_and_rows_than_threads(wrong: Any) -> None:
+    op = find_op("isin")
+    assert not is_shown_as_given(op, wrong)
+    assert is_shown(LONG_OPERANDS, op, wrong)

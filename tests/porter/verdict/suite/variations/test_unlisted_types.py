@@ -25,6 +25,18 @@ def test_real_weights_of_integers_are_seen(dtype: torch.dtype) -> None:
     assert is_shown(REAL_OTHERS, op, wrong, dtype)
 
 
+def test_real_weights_are_not_whole() -> None:
+    op = find_op("bincount")
+
+    def wrong(x: torch.Tensor, weights: torch.Tensor | None = None, **named: Any) -> torch.Tensor:
+        return torch.bincount(
+            x, weights=weights if weights is None else weights.float().round().to(weights.dtype), **named
+        )
+
+    assert not is_shown_as_given(op, wrong, torch.int64)
+    assert is_shown(REAL_OTHERS, op, wrong, torch.int64)
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("gather", torch.int64), ("sum", torch.int32), ("bincount", torch.bool)])
 def test_operators_without_such_weights_have_none(name: str, dtype: torch.dtype) -> None:
     assert not list_samples(REAL_OTHERS, find_op(name), dtype)
