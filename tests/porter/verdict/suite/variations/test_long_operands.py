@@ -38,8 +38,8 @@ def combine_32_slices(x: torch.Tensor, tested: Any, *args: Any, **named: Any) ->
 
 
 def combine_256_rows(x: torch.Tensor, tested: Any, *args: Any, **named: Any) -> torch.Tensor:
-    found = torch.isin(x, tested, *args, **named)
-    return found.view(-1)[torch.arange(found.numel()) % 256].view(found.shape)
+    is_in = torch.isin(x, tested, *args, **named)
+    return is_in.view(-1)[torch.arange(is_in.numel()) % 256].view(is_in.shape)
 
 
 @pytest.mark.parametrize("wrong", [combine_32_slices, combine_256_rows])
