@@ -12,6 +12,7 @@ import torch
 from torch.testing._internal.opinfo.core import SampleInput
 
 from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, replace_input
+from porter.verdict.suite.samples import copy_sample
 
 _FEW, _FEW_OF_HALVES = 120, 14  # no power of two with so large an exponent is out of range
 _ODD = (3, -1, 5, -3, 7, 11)  # of integers, which overflow: no product of odd ones is zero
@@ -27,7 +28,7 @@ def multiplies(op: Callable[..., Any], sample: SampleInput) -> bool:
     if not isinstance(source, torch.Tensor) or source.dtype is torch.bool or source.is_complex() or not source.numel():
         return False
     numbers = (2.0, 0.5, 1.0) if source.is_floating_point() else (2, 3, 6)
-    filled = (replace_input(sample, torch.full_like(source.detach(), number)) for number in numbers)
+    filled = (replace_input(copy_sample(sample), torch.full_like(source.detach(), number)) for number in numbers)
     results = [list_tensors(compute_unless_refused(op, each)) for each in filled]
     if not all(results) or len(set(map(len, results))) > 1:
         return False

@@ -70,7 +70,8 @@ def list_rows(op: OpInfo, sample: SampleInput, most: int | None = None) -> Itera
     if resized is None:
         return
     factors = {"of factors": make_factors(resized.input)} if multiplies(op, sample) else {}
-    for label, row in islice({**factors, **make_rows(resized.input)}.items(), most):
+    rows = {**factors, **make_rows(resized.input)}
+    for label, row in islice(rows.items(), None if most is None else most + len(factors)):
         # A product of many numbers overflows or not by the order of its factors, and is NaN if one is zero.
         tried = (replace_input(resized, values) for values in (row, scale_row(row, sample.input)))
         combined = next((each for each in tried if is_finite(op, each)), None)

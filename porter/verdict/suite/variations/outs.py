@@ -160,14 +160,16 @@ def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]
     places: list[tuple[Place, Any]] = [*enumerate(call.args), *call.kwargs.items()]
     for place, value in places:
         tensor = value if isinstance(value, torch.Tensor) and value.numel() else None
-        fitting = (at for at, result in enumerate(results) if tensor is not None and _holds(tensor, result))
-        over = next(fitting, None)
-        if over is not None:
+        if tensor is None:
+            continue
+        equal = [at for at, result in enumerate(results) if tensor.shape == result.shape and _holds(tensor, result)]
+        smaller = [at for at, result in enumerate(results) if tensor.shape != result.shape and _holds(tensor, result)]
+        for over in (*equal[:1], *smaller[:1]):
             others = {names[at]: torch.empty_like(result) for at, result in enumerate(results) if at != over}
             sample = copy_sample(call.make_sample(overload, **others))
             shape = tuple(results[over].shape)
             sample.kwargs[WRITTEN_OVER] = {names[over]: (place, shape)}
-            part = "" if shape == tuple(value.shape) else "the first elements of "
+            part = "the first elements of " if over in smaller else ""
             yield f"{name_row(overload)}: {names[over]} over {part}argument {place}", sample
 
 
