@@ -145,9 +145,8 @@ def lengthen_dimensions(
         if shortened is not None and way is not None:
             if not _is_small(way.count_elements(shortened, sizes), max(MOST_RESULTS, 3 * most)):
                 return None
-            resized = keep_products(
-                op, way.resize(shortened, dict.fromkeys(sizes, _TRIAL)), way.resize(shortened, sizes)
-            )
+            few = way.resize(shortened, dict.fromkeys(sizes, _TRIAL))
+            resized = keep_products(op, few, way.resize(shortened, sizes))
             # Before the CPU computes 19 GB of an outer product; a normalization has as many statistics as rows.
             if samples.count_results(op, resized) > max(MOST_RESULTS, 3 * most):
                 return None

@@ -159,11 +159,11 @@ def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]
     names = [each.name for each in overload._schema.arguments if each.is_out]
     places: list[tuple[Place, Any]] = [*enumerate(call.args), *call.kwargs.items()]
     for place, value in places:
-        tensor = value if isinstance(value, torch.Tensor) and value.numel() else None
-        if tensor is None:
+        if not isinstance(value, torch.Tensor) or not value.numel():
             continue
-        equal = [at for at, result in enumerate(results) if tensor.shape == result.shape and _holds(tensor, result)]
-        smaller = [at for at, result in enumerate(results) if tensor.shape != result.shape and _holds(tensor, result)]
+        held = [at for at, result in enumerate(results) if _holds(value, result)]
+        equal = [at for at in held if results[at].shape == value.shape]
+        smaller = [at for at in held if results[at].shape != value.shape]
         for over in (*equal[:1], *smaller[:1]):
             others = {names[at]: torch.empty_like(result) for at, result in enumerate(results) if at != over}
             sample = copy_sample(call.make_sample(overload, **others))
