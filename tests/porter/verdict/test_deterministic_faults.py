@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from porter.core.checkout import EMBEDDED_FORK
-from porter.core.layout import KERNELS, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import COMMON_MPS, KERNELS, NATIVE_FUNCTIONS, OPERATIONS
 from porter.verdict.result import VerifyTarget
 from tests.porter.verdict.test_planted_faults import reasons
 from tests.porter.verdict.written_ports import Port
@@ -116,3 +116,20 @@ def test_a_kernel_that_adds_atomically_alerts_in_deterministic_mode(base: str) -
     assert verdict.failures == () and verdict.passed > 0
     told = reasons(port.edited(HOST_FILE, ALERT, "").verdict(TESTS))
     assert f"in deterministic mode kernel {base}_float adds atomically, and nothing alerts" in told
+
+
+def test_a_list_that_expects_results_to_fail_hides_no_missing_alert() -> None:
+    rows = (EMBEDDED_FORK / NATIVE_FUNCTIONS).read_text()
+    lists = (EMBEDDED_FORK / COMMON_MPS).read_text()
+    listed = lists.replace(
+        "UNIMPLEMENTED_XFAILLIST = {\n", 'UNIMPLEMENTED_XFAILLIST = {\n            "dot": None,\n', 1
+    )
+    kernel, host = (
+        text.replace('_float"', '_dense_float_float"').replace("##_float", "##_dense_float_float")
+        for text in (KERNEL, HOST)
+    )
+    files = {KERNEL_FILE: kernel, HOST_FILE: host.replace(ALERT, ""), COMMON_MPS: listed}
+    texts = {NATIVE_FUNCTIONS: rows + ROWS, **files}
+    target = VerifyTarget("dot", kernels=("dot",), pairs=(("float", "float"),))
+    told = reasons(Port(target, texts).verdict("float32 and test_deterministic"))
+    assert "in deterministic mode kernel dot_dense_float_float adds atomically, and nothing alerts" in told
