@@ -131,5 +131,5 @@ def test_a_list_that_expects_results_to_fail_hides_no_missing_alert() -> None:
     files = {KERNEL_FILE: kernel, HOST_FILE: host.replace(ALERT, ""), COMMON_MPS: listed}
     texts = {NATIVE_FUNCTIONS: rows + ROWS, **files}
     target = VerifyTarget("dot", kernels=("dot",), pairs=(("float", "float"),))
-    told = reasons(Port(target, texts).verdict("float32 and test_deterministic"))
-    assert "in deterministic mode kernel dot_dense_float_float adds atomically, and nothing alerts" in told
+    reason = reasons(Port(target, texts).verdict("float32 and test_deterministic"))
+    assert "in deterministic mode kernel dot_dense_float_float adds atomically, and nothing alerts" in reason
