@@ -51,7 +51,7 @@ _LEAST_ROWS = 4  # of a group, which tiles compute
 _MANY = 1 << 26  # products that large tiles add up
 _NUMBERS = ("padding", "stride", "dilation", "groups")
 # How much of the inner dimension is in threadgroup memory, and how many products are added up in a row.
-_KERNELS = read_kernels("convolution", DEPTH=16, ADDENDS=64)
+_KERNELS = read_kernels("convolution", DEPTH=16, ADDENDS=16)
 
 
 @dataclass(frozen=True)
