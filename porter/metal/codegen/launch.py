@@ -407,7 +407,10 @@ class _Writer:
             dispatch = [write_dispatch(sliced, pso)]
         elif kernel.is_scan:
             inner, prefix = self._number(kernel.inner) if kernel.inner else "", self._prefix_threads(kernel)
-            dispatch = list(write_scan_dispatch(pso, self._value(rows), self._multiply(kernel.length), inner, prefix))
+            [result], [*read] = self._written([kernel]), self._read([kernel])
+            shared = " || ".join(f"{self._tensor(result)}.is_alias_of({self._given(each)})" for each in read)
+            length = self._multiply(kernel.length)
+            dispatch = list(write_scan_dispatch(pso, self._value(rows), length, inner, prefix, shared))
         else:
             dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
         if kernel.schedule.family is Family.KEPT_ROWS:

@@ -20,11 +20,14 @@ _NEIGHBORS = 4  # of a row that a thread reads at once
 _COLUMNS = 32  # neighboring rows of a threadgroup
 _MANY_ROWS = 2048  # that keep a GPU busy where threadgroups have several each
 _SIMDGROUPS = 4096  # that keep a GPU busy; rows of fewer lanes wait less for each other's sums
+_SLICE = 16 * 1024  # elements of a row that are worth a threadgroup of their own
+_MOST_SLICES = 8  # of a row: each reads all that stands before it
 _FEW_LANES = 16  # of rows that a threadgroup has several of: in every turn, each lane goes over the sums of all
 POSITIONS = (
-    "uint2 position [[thread_position_in_grid]]",
-    "uint2 tid [[thread_position_in_threadgroup]]",
-    "uint2 group_size [[dispatch_threads_per_threadgroup]]",
+    "uint3 position [[thread_position_in_grid]]",
+    "uint3 tid [[thread_position_in_threadgroup]]",
+    "uint3 group_size [[dispatch_threads_per_threadgroup]]",
+    "uint3 groups [[threadgroups_per_grid]]",
 )
 
 
@@ -95,18 +98,32 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     add_value = write_turn(scan.kind, name, "values[j]", spelling)
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
     at = f"const {index} {i} = first + tid.y * {_NEIGHBORS} + j;"
+    add_before = write_turn(scan.kind, "values[j]", f"({i} < begin ? {value} : {type_}({none}))", spelling)
     writer.lines += f"""\
 // Lanes go along the row, or each has a row of its own
 const bool is_row = group_size.x == 1;
 const uint part = is_row ? tid.y / {SIMD_LANES} : tid.y;
 const uint parts = is_row ? group_size.y / {SIMD_LANES} : group_size.y;
 {type_} carry = {none};
-for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
+// A later slice of a row begins with a turn over all that stands before it
+const {index} step = group_size.y * {_NEIGHBORS};
+const {index} slice = (({size} - 1) / ({index}(groups.z) * step) + 1) * step;
+const {index} begin = min({index}(position.z) * slice, {size}), end = min(begin + slice, {size});
+for ({index} first = 0; first < end; first = first < begin ? begin : first + step) {{
+  const bool is_before = first < begin;
   {type_} values[{_NEIGHBORS}];
   {type_} {name} = {none};
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    values[j] = {i} < {size} ? {value} : {type_}({none});
+    values[j] = !is_before && {i} < end ? {value} : {type_}({none});
+  }}
+  for ({index} next = tid.y; is_before && next < begin; next += step) {{
+    for (uint j = 0; j < {_NEIGHBORS}; j++) {{
+      const {index} {i} = next + j * group_size.y;
+      {add_before}
+    }}
+  }}
+  for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {add_value}
   }}
   {type_} before = {none};
@@ -132,7 +149,7 @@ for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    if ({i} < {size}) {{
+    if (!is_before && {i} < end) {{
       {add_value}
       {stored}
     }}
@@ -141,10 +158,11 @@ for ({index} first = 0; first < {size}; first += group_size.y * {_NEIGHBORS}) {{
     return writer.lines
 
 
-def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str) -> Iterator[str]:
+def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str, overwritten: str) -> Iterator[str]:
     """The launch, after whose name the pipeline state is `pso`; `inner` is how many neighboring rows are adjacent.
 
-    There are `rows`: host code has returned for a result without elements, which no grid may be of.
+    There are `rows`: host code has returned for a result without elements, which no grid may be of. Few long rows have
+    several threadgroups each, unless what they read is `overwritten` by others.
     """
     most, lanes, columns = f"[{pso} maxTotalThreadsPerThreadgroup]", f"{prefix}lanes", f"{prefix}columns"
     if not is_word(rows):
@@ -160,5 +178,9 @@ def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: st
         most = f"{most} / {columns}"
     yield f"const auto {prefix}enough = {enough};"
     yield f"const auto {lanes} = std::min<NSUInteger>({most}, std::min<int64_t>({along}, {prefix}enough));"
-    yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, 1)"
+    whole = " || ".join((*([f"{columns} > 1"] if inner else ()), overwritten))
+    busy = f"{_SIMDGROUPS * SIMD_LANES} / ({rows} * {lanes})"
+    slices = f"std::clamp<int64_t>(std::min<int64_t>({busy}, {length} / {_SLICE}), 1, {_MOST_SLICES})"
+    yield f"const int64_t {prefix}slices = {whole} ? 1 : {slices};"
+    yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, {prefix}slices)"
     yield f"threadsPerThreadgroup:MTLSizeMake({columns if inner else 1}, {lanes}, 1)];"

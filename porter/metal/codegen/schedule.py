@@ -14,7 +14,7 @@ from porter.metal.codegen.host_code import INDEX_TYPE, Line, declare
 COUNT, WIDTH = "N", "V"  # the elements of a thread, and how many neighbors of those it reads at once
 SIMD_LANES = 32
 ROW_HEADER = "ATen/ceil_div.h"
-ROW_VARIABLES = ("count", "lanes", "neighbors", "are_adjacent", "rows", "columns", "enough")
+ROW_VARIABLES = ("count", "lanes", "neighbors", "are_adjacent", "rows", "columns", "enough", "slices")
 _MOST_LANES = 512  # more have too few registers each
 _LEAST_ROWS = 64 * 1024  # of a thread each that keep a GPU busy
 

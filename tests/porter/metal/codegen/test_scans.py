@@ -27,6 +27,7 @@ COMPUTE = {ReductionKind.SUM: torch.cumsum, ReductionKind.PRODUCT: torch.cumprod
 GROUPS = ((1, 32), (1, 96), (1, 1024), (32, 1), (32, 5), (32, 32))
 # Beside what lanes read at once: 4 elements each, 128 of a simdgroup, 4096 of 1,024 lanes.
 LENGTHS = (1, 3, 4, 5, 127, 129, 257, 385, 4097)
+SLICES = (1, 2, 3, 8)  # of a row, of which some may be empty
 
 
 def scanned(kind: ReductionKind) -> Programs:
@@ -53,22 +54,27 @@ def test_scans_carry_on_from_lane_to_lane_and_from_turn_to_turn(kind: ReductionK
     programs = scanned(kind)
     assert isinstance(programs.cases[0].nests[0], ScanNest)
     kernel, library = compile_one(programs, STYLES[0], "float_int", HELPERS + SCAN_HELPERS)
-    for length, inner, (columns, lanes) in product(LENGTHS, (1, 3, 33), GROUPS):
+    for length, inner, (columns, lanes), slices in product(LENGTHS, (1, 3, 33), GROUPS, SLICES):
+        if columns > 1 and slices > 1:
+            continue
         source = (
             torch.rand(2, length, inner) + 0.5 if kind is ReductionKind.SUM else torch.rand(2, length, inner) / 9 + 0.95
         )
         output = torch.full_like(source, 7)
         numbers = [torch.tensor([each], dtype=torch.int32) for each in (inner, length)]
         library.run(
-            name_instance(kernel, "float_int"), [output, source, *numbers], (2 * inner, lanes), (columns, lanes)
+            name_instance(kernel, "float_int"),
+            [output, source, *numbers],
+            (2 * inner, lanes, slices),
+            (columns, lanes, 1),
         )
         torch.testing.assert_close(output.double(), COMPUTE[kind](source.double(), 1), rtol=1e-5, atol=0)
 
 
 def test_the_launch_of_neighboring_rows_and_of_one_alone() -> None:
     texts = (
-        write_scan_dispatch("PSO", "rows", "length", "inner", ""),
-        write_scan_dispatch("sumPSO", "output.numel() / length", "length", "", "sum_"),
+        write_scan_dispatch("PSO", "rows", "length", "inner", "", "output.is_alias_of(self)"),
+        write_scan_dispatch("sumPSO", "output.numel() / length", "length", "", "sum_", "output.is_alias_of(self)"),
     )
     assert_expected_inline(
         "\n\n".join(map("\n".join, texts)),
@@ -77,13 +83,15 @@ def test_the_launch_of_neighboring_rows_and_of_one_alone() -> None:
 const NSUInteger columns = inner >= 32 && rows >= 2048 ? 32 : 1;
 const auto enough = columns > 1 ? 16 : std::max<int64_t>(at::ceil_div<int64_t>(4096, rows), 4) * 32;
 const auto lanes = std::min<NSUInteger>([PSO maxTotalThreadsPerThreadgroup] / columns, std::min<int64_t>(columns > 1 ? at::ceil_div<int64_t>(length, 4) : at::ceil_div<int64_t>(length, 128) * 32, enough));
-[computeEncoder dispatchThreads:MTLSizeMake(rows, lanes, 1)
+const int64_t slices = columns > 1 || output.is_alias_of(self) ? 1 : std::clamp<int64_t>(std::min<int64_t>(131072 / (rows * lanes), length / 16384), 1, 8);
+[computeEncoder dispatchThreads:MTLSizeMake(rows, lanes, slices)
 threadsPerThreadgroup:MTLSizeMake(columns, lanes, 1)];
 
 const int64_t sum_rows = output.numel() / length;
 const auto sum_enough = std::max<int64_t>(at::ceil_div<int64_t>(4096, sum_rows), 4) * 32;
 const auto sum_lanes = std::min<NSUInteger>([sumPSO maxTotalThreadsPerThreadgroup], std::min<int64_t>(at::ceil_div<int64_t>(length, 128) * 32, sum_enough));
-[computeEncoder dispatchThreads:MTLSizeMake(sum_rows, sum_lanes, 1)
+const int64_t sum_slices = output.is_alias_of(self) ? 1 : std::clamp<int64_t>(std::min<int64_t>(131072 / (sum_rows * sum_lanes), length / 16384), 1, 8);
+[computeEncoder dispatchThreads:MTLSizeMake(sum_rows, sum_lanes, sum_slices)
 threadsPerThreadgroup:MTLSizeMake(1, sum_lanes, 1)];""",
     )
 
@@ -93,10 +101,10 @@ def lanes(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """How many lanes and columns threadgroups have, for rows alone and for those with neighbors."""
     entries = ["#include <ATen/ceil_div.h>\n#include <algorithm>\n#include <cstdint>\nusing NSUInteger = uint64_t;"]
     for name, inner in (("alone", ""), ("adjacent", "inner")):
-        *lines, _, _ = write_scan_dispatch("PSO", "rows", "length", inner, "")
+        *lines, _, _ = write_scan_dispatch("PSO", "rows", "length", inner, "", "false")
         text = "\n".join(lines).replace("[PSO maxTotalThreadsPerThreadgroup]", "most")
         head = f'extern "C" int64_t {name}(int64_t rows, int64_t length, int64_t inner, NSUInteger most) {{'
-        entries.append(f"{head}\n{text}\nreturn lanes{' * 100 + columns' if inner else ''};\n}}")
+        entries.append(f"{head}\n{text}\nreturn (lanes{' * 100 + columns' if inner else ''}) * 10 + slices;\n}}")
     source = tmp_path_factory.mktemp("scan") / "scan.cpp"
     source.write_text("\n".join(entries))
     library = ctypes.CDLL(str(build("scan", [source], ["-std=c++20", *torch_flags()])))
@@ -105,26 +113,29 @@ def lanes(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 @pytest.mark.parametrize(
-    ("rows", "length", "alone", "columns", "adjacent"),
+    ("rows", "length", "alone", "columns", "adjacent", "slices"),
     [
-        (1, 1, 32, 1, 32),
-        (1, 10**6, 1024, 1, 1024),
-        (200, 4096, 672, 1, 672),  # 21 simdgroups a row are over 4,096 of all
-        (2047, 5, 32, 1, 32),
-        (2048, 5, 32, 32, 2),
-        (100_000, 4096, 128, 32, 16),
-        (2**33, 4096, 128, 32, 16),
+        (1, 1, 32, 1, 32, 1),
+        (1, 10**6, 1024, 1, 1024, 8),
+        (32, 131072, 1024, 1, 1024, 4),  # 128 threadgroups
+        (64, 65536, 1024, 1, 1024, 2),
+        (1, 40_000, 1024, 1, 1024, 2),  # slices of a few turns at least
+        (200, 4096, 672, 1, 672, 1),  # 21 simdgroups a row are over 4,096 of all
+        (2047, 5, 32, 1, 32, 1),
+        (2048, 5, 32, 32, 2, 1),
+        (100_000, 4096, 128, 32, 16, 1),
+        (2**33, 4096, 128, 32, 16, 1),
     ],
 )
 def test_a_row_has_the_lanes_that_it_has_elements_for_or_that_keep_a_gpu_busy(
-    lanes: ctypes.CDLL, rows: int, length: int, alone: int, columns: int, adjacent: int
+    lanes: ctypes.CDLL, rows: int, length: int, alone: int, columns: int, adjacent: int, slices: int
 ) -> None:
-    def choose(inner: int, most: int = 1024) -> int:
+    def choose(inner: int, most: int = 1024) -> tuple[int, int, int]:
         numbers = map(ctypes.c_int64, (rows, length, inner, most))
-        return int((lanes.adjacent if inner else lanes.alone)(*numbers))
+        threads, parts = divmod(int((lanes.adjacent if inner else lanes.alone)(*numbers)), 10)
+        return (*divmod(threads, 100), parts) if inner else (threads, 1, parts)
 
-    assert choose(0) == alone
-    assert divmod(choose(31), 100) == (alone, 1)
-    assert divmod(choose(32), 100) == (adjacent, columns)
-    assert choose(0, most=96) == min(alone, 96)
-    assert choose(32, most=96) // 100 == min(adjacent, 96 // columns)
+    assert choose(0) == choose(31) == (alone, 1, slices)
+    assert choose(32) == (adjacent, columns, slices)
+    assert choose(0, most=96)[0] == min(alone, 96)
+    assert choose(32, most=96)[0] == min(adjacent, 96 // columns)

@@ -18,7 +18,7 @@ from porter.metal.forms.index_map import INDEXED, AccessMode, IndexMap, IndexRul
 from porter.metal.forms.sums import Bincount
 from porter.metal.helpers import read_helper
 from tests.porter.metal.compiled import compile_soon
-from tests.porter.metal.forms.launching import count_threads, with_gaps
+from tests.porter.metal.forms.launching import count_pad_threads, count_threads, with_gaps
 
 HEADS = (
     f"#include <c10/metal/atomic.h>\n#include <c10/metal/utils.h>\nusing namespace metal;\n{read_helper('sum_t.metal')}"
@@ -86,6 +86,8 @@ def launch(
     has_rows = isinstance(found, IndexMap) and found.has_rows
     along = dim if isinstance(found, IndexMap) and found.rule in INDEXED else -1
     threads = count_threads(walked, along) if has_rows else walked.numel() // (walked.size(dim) if combines else 1)
+    if has_rows and isinstance(found, IndexMap) and not found.is_looked_up:
+        threads = count_pad_threads(walked)
     library.run(f"tested_{suffix}", values, (threads,), (32,))
     return result
 
@@ -130,6 +132,19 @@ def test_pads_and_their_gradients(rule: IndexRule) -> None:
     added = IndexMap(rule, AccessMode.ADD, "padding", source="grad_output", dtypes=(FLOAT,))
     found = launch(added, {"grad_output": gradient}, with_gaps(torch.zeros(source.shape)), listed=left)
     torch.testing.assert_close(found, source.grad)
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 4])
+def test_a_row_beyond_the_last_is_memory_of_others(height: int) -> None:
+    """A planted fault: without the comparison with the number of rows, threads write behind the last."""
+    source = torch.randn(height, 3)
+    padded = torch.nn.functional.pad(source, (2, 1), "replicate")
+    pads = IndexMap(IndexRule.CLAMPED, AccessMode.READ, "padding", source="self")
+    memory = torch.full((height + 1, 6), -1.0)
+    assert launch(pads, {"self": source}, memory[:height].clone(), listed=(0, 2)).equal(padded)
+    fault = ("first_row + k * steps < rows ? k * steps : 0", "k * steps")
+    launch(pads, {"self": source}, memory[:height], listed=(0, 2), fault=fault)
+    assert memory[:height].equal(padded) and memory[height].eq(-1).all() == (height % 2 == 0)
 
 
 @pytest.mark.parametrize("width", [1, 3, 5, 6, 9])
