@@ -98,7 +98,7 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     add_value = write_turn(scan.kind, name, "values[j]", spelling)
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
     at = f"const {index} {i} = first + tid.y * {_NEIGHBORS} + j;"
-    add_before = write_turn(scan.kind, "values[j]", f"({i} < begin ? {value} : {type_}({none}))", spelling)
+    add_before = write_turn(scan.kind, "values[j]", value, spelling)
     writer.lines += f"""\
 // Lanes go along the row, or each has a row of its own
 const bool is_row = group_size.x == 1;
@@ -107,15 +107,16 @@ const uint parts = is_row ? group_size.y / {SIMD_LANES} : group_size.y;
 {type_} carry = {none};
 // A later slice of a row begins with a turn over all that stands before it
 const {index} step = group_size.y * {_NEIGHBORS};
-const {index} slice = (({size} - 1) / ({index}(groups.z) * step) + 1) * step;
-const {index} begin = min({index}(position.z) * slice, {size}), end = min(begin + slice, {size});
+const {index} slice = groups.z > 1 ? (({size} - 1) / ({index}(groups.z) * step) + 1) * step : {size};
+const {index} begin = position.z * slice, end = begin < {size} ? min(begin + slice, {size}) : 0;
 for ({index} first = 0; first < end; first = first < begin ? begin : first + step) {{
   const bool is_before = first < begin;
+  const {index} last = is_before ? 0 : end;
   {type_} values[{_NEIGHBORS}];
   {type_} {name} = {none};
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    values[j] = !is_before && {i} < end ? {value} : {type_}({none});
+    values[j] = {i} < last ? {value} : {type_}({none});
   }}
   for ({index} next = tid.y; is_before && next < begin; next += step) {{
     for (uint j = 0; j < {_NEIGHBORS}; j++) {{
@@ -149,7 +150,7 @@ for ({index} first = 0; first < end; first = first < begin ? begin : first + ste
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    if (!is_before && {i} < end) {{
+    if ({i} < last) {{
       {add_value}
       {stored}
     }}
