@@ -26,7 +26,6 @@ from porter.metal.codegen.kept_rows import (
     write_kept,
 )
 from porter.metal.codegen.reduced import DIMENSIONS, find_strided, is_uniform, place_uniform
-from porter.metal.codegen.scan import POSITIONS as SCAN_POSITIONS
 from porter.metal.codegen.scan import ScanNest, write_scan
 from porter.metal.codegen.schedule import COUNT, NEIGHBORS, PLAIN, Family, Schedule, choose_schedule
 from porter.metal.codegen.slices import (
@@ -185,8 +184,8 @@ def write_kernel(
         if is_sliced
         else ROW_POSITIONS
         if kept
-        else SCAN_POSITIONS
-        if is_scan
+        else symbolic.positions
+        if isinstance(symbolic, ScanNest)
         else _positions(is_map, style.threadgroup_reductions)
     )
     text = _write_template(name, elements, arguments, [*shared, *body], (_INDEX,), schedule)

@@ -44,7 +44,7 @@ from porter.metal.codegen.result_types import (
     find_long_of_bools,
     write_conversion,
 )
-from porter.metal.codegen.scan import write_scan_dispatch
+from porter.metal.codegen.scan import ScanNest, write_scan_dispatch
 from porter.metal.codegen.schedule import ROW_HEADER, ROW_VARIABLES, Family, RowLaunch
 from porter.metal.codegen.slice_launch import HEADERS as SLICE_HEADERS
 from porter.metal.codegen.slice_launch import LARGEST, SlicedRows, write_combination, write_dispatch, write_threads
@@ -407,10 +407,12 @@ class _Writer:
             dispatch = [write_dispatch(sliced, pso)]
         elif kernel.is_scan:
             inner, prefix = self._number(kernel.inner) if kernel.inner else "", self._prefix_threads(kernel)
-            [result], [*read] = self._written([kernel]), self._read([kernel])
-            shared = " || ".join(f"{self._tensor(result)}.is_alias_of({self._given(each)})" for each in read)
+            nest, [result] = self.program.nests[at], self._written([kernel])
+            given = [self._given(each) for each in self._read([kernel])]
+            aliases = " || ".join(f"{self._tensor(result)}.is_alias_of({each})" for each in given)
+            whole = aliases if isinstance(nest, ScanNest) and nest.may_split else ""
             length = self._multiply(kernel.length)
-            dispatch = list(write_scan_dispatch(pso, self._value(rows), length, inner, prefix, shared))
+            dispatch = list(write_scan_dispatch(pso, self._value(rows), length, inner, prefix, whole))
         else:
             dispatch = list(self._dispatch_rows(kernel, self._value(rows), pso))
         if kernel.schedule.family is Family.KEPT_ROWS:

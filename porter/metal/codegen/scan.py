@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 from porter.languages.identifiers import is_word
 from porter.loops.expressions import Expr, Loop, Op, Reduction, ReductionKind, intern, walk
@@ -23,12 +24,10 @@ _SIMDGROUPS = 4096  # that keep a GPU busy; rows of fewer lanes wait less for ea
 _SLICE = 16 * 1024  # elements of a row that are worth a threadgroup of their own
 _MOST_SLICES = 8  # of a row: each reads all that stands before it
 _FEW_LANES = 16  # of rows that a threadgroup has several of: in every turn, each lane goes over the sums of all
-POSITIONS = (
-    "uint3 position [[thread_position_in_grid]]",
-    "uint3 tid [[thread_position_in_threadgroup]]",
-    "uint3 group_size [[dispatch_threads_per_threadgroup]]",
-    "uint3 groups [[threadgroups_per_grid]]",
-)
+_POSITIONS = (
+    "position [[thread_position_in_grid]]", "tid [[thread_position_in_threadgroup]]",
+    "group_size [[dispatch_threads_per_threadgroup]]",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,20 @@ class ScanNest(SymbolicNest):
 
     along: Loop
     kind: ReductionKind
+
+    @property
+    def may_split(self) -> bool:
+        """Whether a row may have several threadgroups. What of a product stands between may be beyond all numbers where
+        no result is: it is not computed apart.
+        """
+        return self.kind is ReductionKind.SUM
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Where a thread is, as parameters of a kernel."""
+        if self.may_split:
+            return (*(f"uint3 {position}" for position in _POSITIONS), "uint3 groups [[threadgroups_per_grid]]")
+        return tuple(f"uint2 {position}" for position in _POSITIONS)
 
 
 def with_scans(programs: Programs) -> Programs:
@@ -98,43 +111,61 @@ def write_scan(scan: ScanNest, spelling: Spelling) -> list[str]:
     add_value = write_turn(scan.kind, name, "values[j]", spelling)
     stored = f"{spelling.buffers[store.buffer]}[{writer.text(store.place)}] = static_cast<{element}>({name});"
     at = f"const {index} {i} = first + tid.y * {_NEIGHBORS} + j;"
-    add_before = write_turn(scan.kind, "values[j]", value, spelling)
+    scan_lanes = f"""\
+for (ushort delta = 1; delta < {SIMD_LANES}; delta *= 2) {{
+  before = shuffle_up({name}, delta);
+  if (tid.y % {SIMD_LANES} >= delta) {{
+    {write_turn(scan.kind, name, "before", spelling)}
+  }}
+}}"""
+    add_partial = write_turn(scan.kind, "carry", "partial[k * group_size.x + tid.x]", spelling)
     writer.lines += f"""\
 // Lanes go along the row, or each has a row of its own
 const bool is_row = group_size.x == 1;
 const uint part = is_row ? tid.y / {SIMD_LANES} : tid.y;
 const uint parts = is_row ? group_size.y / {SIMD_LANES} : group_size.y;
-{type_} carry = {none};
-// A later slice of a row begins with a turn over all that stands before it
+{type_} carry = {none};""".splitlines()
+    first, end = f"{index} first = 0", size
+    if scan.may_split:
+        first, end = f"{index} first = begin", "end"
+        writer.lines += f"""\
 const {index} step = group_size.y * {_NEIGHBORS};
 const {index} slice = groups.z > 1 ? (({size} - 1) / ({index}(groups.z) * step) + 1) * step : {size};
-const {index} begin = position.z * slice, end = begin < {size} ? min(begin + slice, {size}) : 0;
-for ({index} first = 0; first < end; first = first < begin ? begin : first + step) {{
-  const bool is_before = first < begin;
-  const {index} last = is_before ? 0 : end;
+const {index} begin = position.z * slice, end = min(begin + slice, {size});
+// A later slice of a row goes on from the sum of all that stands before it, a simdgroup from neighbor to neighbor
+if (begin > 0 && begin < {size}) {{
+  const {index} share = begin / parts, start = part * share;
+  {type_} total = {none};
+  for ({index} first = start; first < start + share; first += {SIMD_LANES * _NEIGHBORS}) {{
+    {type_} before, {name} = {none};
+    for (uint j = 0; j < {_NEIGHBORS}; j++) {{
+      const {index} {i} = first + tid.y % {SIMD_LANES} * {_NEIGHBORS} + j;
+      {write_turn(scan.kind, name, value, spelling)}
+    }}
+{indent(scan_lanes, "    ")}
+    {write_turn(scan.kind, "total", name, spelling)}
+  }}
+  if (tid.y % {SIMD_LANES} == {SIMD_LANES - 1}) {{
+    partial[part] = total;
+  }}
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint k = 0; k < parts; k++) {{
+    {add_partial}
+  }}
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}}""".splitlines()
+    writer.lines += f"""\
+for ({first}; first < {end}; first += group_size.y * {_NEIGHBORS}) {{
   {type_} values[{_NEIGHBORS}];
   {type_} {name} = {none};
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    values[j] = {i} < last ? {value} : {type_}({none});
-  }}
-  for ({index} next = tid.y; is_before && next < begin; next += step) {{
-    for (uint j = 0; j < {_NEIGHBORS}; j++) {{
-      const {index} {i} = next + j * group_size.y;
-      {add_before}
-    }}
-  }}
-  for (uint j = 0; j < {_NEIGHBORS}; j++) {{
+    values[j] = {i} < {end} ? {value} : {type_}({none});
     {add_value}
   }}
   {type_} before = {none};
   if (is_row) {{
-    for (ushort delta = 1; delta < {SIMD_LANES}; delta *= 2) {{
-      before = shuffle_up({name}, delta);
-      if (tid.y % {SIMD_LANES} >= delta) {{
-        {write_turn(scan.kind, name, "before", spelling)}
-      }}
-    }}
+{indent(scan_lanes, "    ")}
     before = shuffle_up({name}, 1);
     before = tid.y % {SIMD_LANES} > 0 ? before : {type_}({none});
   }}
@@ -144,13 +175,13 @@ for ({index} first = 0; first < end; first = first < begin ? begin : first + ste
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint k = 0; k < parts; k++) {{
     {name} = k == part ? carry : {name};
-    {write_turn(scan.kind, "carry", "partial[k * group_size.x + tid.x]", spelling)}
+    {add_partial}
   }}
   {write_turn(scan.kind, name, "before", spelling)}
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint j = 0; j < {_NEIGHBORS}; j++) {{
     {at}
-    if ({i} < last) {{
+    if ({i} < {end}) {{
       {add_value}
       {stored}
     }}
@@ -159,11 +190,11 @@ for ({index} first = 0; first < end; first = first < begin ? begin : first + ste
     return writer.lines
 
 
-def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str, overwritten: str) -> Iterator[str]:
+def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: str, whole: str) -> Iterator[str]:
     """The launch, after whose name the pipeline state is `pso`; `inner` is how many neighboring rows are adjacent.
 
     There are `rows`: host code has returned for a result without elements, which no grid may be of. Few long rows have
-    several threadgroups each, unless what they read is `overwritten` by others.
+    several threadgroups each, but where the condition `whole` holds; without a condition a kernel splits no rows.
     """
     most, lanes, columns = f"[{pso} maxTotalThreadsPerThreadgroup]", f"{prefix}lanes", f"{prefix}columns"
     if not is_word(rows):
@@ -179,9 +210,12 @@ def write_scan_dispatch(pso: str, rows: str, length: str, inner: str, prefix: st
         most = f"{most} / {columns}"
     yield f"const auto {prefix}enough = {enough};"
     yield f"const auto {lanes} = std::min<NSUInteger>({most}, std::min<int64_t>({along}, {prefix}enough));"
-    whole = " || ".join((*([f"{columns} > 1"] if inner else ()), overwritten))
-    busy = f"{_SIMDGROUPS * SIMD_LANES} / ({rows} * {lanes})"
-    slices = f"std::clamp<int64_t>(std::min<int64_t>({busy}, {length} / {_SLICE}), 1, {_MOST_SLICES})"
-    yield f"const int64_t {prefix}slices = {whole} ? 1 : {slices};"
-    yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, {prefix}slices)"
+    slices = "1"
+    if whole:
+        slices = f"{prefix}slices"
+        busy = f"{_SIMDGROUPS * SIMD_LANES} / ({rows} * {lanes})"
+        split = f"std::clamp<int64_t>(std::min<int64_t>({busy}, {length} / {_SLICE}), 1, {_MOST_SLICES})"
+        whole = f"{columns} > 1 || {whole}" if inner else whole
+        yield f"const int64_t {slices} = {whole} ? 1 : {split};"
+    yield f"[computeEncoder dispatchThreads:MTLSizeMake({rows}, {lanes}, {slices})"
     yield f"threadsPerThreadgroup:MTLSizeMake({columns if inner else 1}, {lanes}, 1)];"

@@ -55,7 +55,7 @@ def test_scans_carry_on_from_lane_to_lane_and_from_turn_to_turn(kind: ReductionK
     assert isinstance(programs.cases[0].nests[0], ScanNest)
     kernel, library = compile_one(programs, STYLES[0], "float_int", HELPERS + SCAN_HELPERS)
     for length, inner, (columns, lanes), slices in product(LENGTHS, (1, 3, 33), GROUPS, SLICES):
-        if columns > 1 and slices > 1:
+        if slices > 1 and (columns > 1 or kind is ReductionKind.PRODUCT):
             continue
         source = (
             torch.rand(2, length, inner) + 0.5 if kind is ReductionKind.SUM else torch.rand(2, length, inner) / 9 + 0.95
@@ -71,10 +71,24 @@ def test_scans_carry_on_from_lane_to_lane_and_from_turn_to_turn(kind: ReductionK
         torch.testing.assert_close(output.double(), COMPUTE[kind](source.double(), 1), rtol=1e-5, atol=0)
 
 
+@pytest.mark.parametrize("period", [1, 2, 64, 128, 256])
+def test_what_stands_before_a_slice_is_added_up_in_order(period: int) -> None:
+    """Large numbers of either sign cancel in each row up to any element: no sum of a slice may go beyond all numbers."""
+    programs = scanned(ReductionKind.SUM)
+    kernel, library = compile_one(programs, STYLES[0], "float_int", HELPERS + SCAN_HELPERS)
+    signs = torch.tensor([1.0, -1.0]).repeat_interleave(period).repeat(8192 // period)
+    source = (signs * (3e38 / period)).view(2, 8192, 1)
+    output = torch.full_like(source, 7)
+    numbers = [torch.tensor([each], dtype=torch.int32) for each in (1, 8192)]
+    library.run(name_instance(kernel, "float_int"), [output, source, *numbers], (2, 96, 8), (1, 96, 1))
+    torch.testing.assert_close(output, torch.cumsum(source, 1), rtol=1e-4, atol=1e33)
+
+
 def test_the_launch_of_neighboring_rows_and_of_one_alone() -> None:
     texts = (
         write_scan_dispatch("PSO", "rows", "length", "inner", "", "output.is_alias_of(self)"),
         write_scan_dispatch("sumPSO", "output.numel() / length", "length", "", "sum_", "output.is_alias_of(self)"),
+        write_scan_dispatch("prodPSO", "rows", "length", "", "prod_", ""),
     )
     assert_expected_inline(
         "\n\n".join(map("\n".join, texts)),
@@ -92,7 +106,12 @@ const auto sum_enough = std::max<int64_t>(at::ceil_div<int64_t>(4096, sum_rows),
 const auto sum_lanes = std::min<NSUInteger>([sumPSO maxTotalThreadsPerThreadgroup], std::min<int64_t>(at::ceil_div<int64_t>(length, 128) * 32, sum_enough));
 const int64_t sum_slices = output.is_alias_of(self) ? 1 : std::clamp<int64_t>(std::min<int64_t>(131072 / (sum_rows * sum_lanes), length / 16384), 1, 8);
 [computeEncoder dispatchThreads:MTLSizeMake(sum_rows, sum_lanes, sum_slices)
-threadsPerThreadgroup:MTLSizeMake(1, sum_lanes, 1)];""",
+threadsPerThreadgroup:MTLSizeMake(1, sum_lanes, 1)];
+
+const auto prod_enough = std::max<int64_t>(at::ceil_div<int64_t>(4096, rows), 4) * 32;
+const auto prod_lanes = std::min<NSUInteger>([prodPSO maxTotalThreadsPerThreadgroup], std::min<int64_t>(at::ceil_div<int64_t>(length, 128) * 32, prod_enough));
+[computeEncoder dispatchThreads:MTLSizeMake(rows, prod_lanes, 1)
+threadsPerThreadgroup:MTLSizeMake(1, prod_lanes, 1)];""",
     )
 
 
