@@ -408,9 +408,9 @@ class _Writer:
         elif kernel.is_scan:
             inner, prefix = self._number(kernel.inner) if kernel.inner else "", self._prefix_threads(kernel)
             nest, [result] = self.program.nests[at], self._written([kernel])
-            given = [self._given(each) for each in self._read([kernel])]
-            aliases = " || ".join(f"{self._tensor(result)}.is_alias_of({each})" for each in given)
-            whole = aliases if isinstance(nest, ScanNest) and nest.may_split else ""
+            read = map(self._given, self._read([kernel]))
+            aliases = (f"{self._tensor(result)}.is_alias_of({tensor})" for tensor in read)
+            whole = " || ".join(aliases) if isinstance(nest, ScanNest) and nest.may_split else ""
             length = self._multiply(kernel.length)
             dispatch = list(write_scan_dispatch(pso, self._value(rows), length, inner, prefix, whole))
         else:

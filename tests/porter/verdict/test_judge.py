@@ -159,7 +159,7 @@ def test_the_object_that_a_script_reads_has_a_verdict_and_its_dtypes_by_name() -
     )
     assert_expected_inline(
         json.dumps(values["failures"][0]),
-        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9, "before": "", "after": "failed"}""",
+        """{"test": "TestConsistencyMPS.test_output_match_atan2_mps_int64", "reason": "differs\\nat (0, 1)", "dtype": "int64", "place": "", "kernel_calls": 9, "before": "", "code": "", "after": "failed"}""",
     )
 
 
