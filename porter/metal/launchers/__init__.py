@@ -29,6 +29,7 @@ _CASTOUT_LAYOUT = "strided_castout"
 # The type of an output, where it becomes a part of a kernel's name.
 _TYPE_OF_OUTPUT = re.compile(r"\b(?:value_or|scalarToMetalTypeString)\(\s*(?:iter\.)?out(?:put(?:Tensor)?)?\b")
 _LAYOUTS = ("strided", "strided_cast", "dense", "dense_cast")
+_TERNARIES = (MacroFamily.TERNARY, MacroFamily.TERNARY_ALPHA)
 
 
 def find_launcher(
@@ -38,9 +39,12 @@ def find_launcher(
 
     A scalar that the function does not take comes as a struct would. An iterator that only `chooses` elements promotes
     none: its common type is the condition's, and the fork's ternary function would launch a kernel of that. Raises
-    PTR091 if there is no such function.
+    PTR091 if there is no such function, or no kernel for the one to define.
     """
-    if chooses and _has_ternary_kernels(checkout, family):
+    if chooses and family in _TERNARIES:
+        if lacking_kernels := _list_lacking_kernels(checkout, family):
+            what = f"a choice by a condition takes kernels that this fork lacks: {', '.join(lacking_kernels)}"
+            raise PorterError("PTR091", what, Place(INDEXING), "Add them from PyTorch's header first.")
         return _TERNARY
     dialect, name = Dialect.read(checkout), name_exec(family, struct is not None)
     found = dialect.find_exec(name)
@@ -49,7 +53,7 @@ def find_launcher(
         found = dialect.find_exec(name)
     if found:
         return found
-    if _has_ternary_kernels(checkout, family):
+    if family in _TERNARIES and not _list_lacking_kernels(checkout, family):
         return _TERNARY
     lacking = {each.name for each in find_lacking(checkout)}
     hint = "Run again with --with-helpers, which adds it." if name in lacking else "Add it to the fork first."
@@ -103,9 +107,7 @@ def define_split(host: str) -> str:
     return "" if f" {SPLIT}(" in host else (FOLDER / "results.mm").read_text()
 
 
-def _has_ternary_kernels(checkout: Checkout, family: MacroFamily) -> bool:
-    """Whether the fork's header has every kernel that the definition launches."""
-    if family not in (MacroFamily.TERNARY, MacroFamily.TERNARY_ALPHA):
-        return False
+def _list_lacking_kernels(checkout: Checkout, family: MacroFamily) -> list[str]:
+    """Returns which of the ternary kernels that the definition launches the fork's header lacks."""
     text = checkout.read(INDEXING)
-    return all(f"void {family.value}_{layout}(" in text for layout in _LAYOUTS)
+    return [name for layout in _LAYOUTS if f"void {(name := f'{family.value}_{layout}')}(" not in text]

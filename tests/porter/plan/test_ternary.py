@@ -7,7 +7,7 @@ import pytest
 from expecttest import assert_expected_inline
 
 from porter.core.checkout import EMBEDDED_FORK, Checkout
-from porter.core.layout import KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
+from porter.core.layout import INDEXING, KERNELS, NATIVE, NATIVE_FUNCTIONS, OPERATIONS
 from porter.plan.planner import plan_operator
 from porter.verdict.verify import target_of, verify
 from tests.porter.plan.older import remove_launchers, remove_ternary_kernels
@@ -199,7 +199,8 @@ def test_its_launcher_is_right_on_the_device(newer: Path) -> None:
     assert swapped != text and not verify(newer, swapped, target_of(plan, "lerp"), tests).ok
 
 
-def test_a_choice_by_a_condition_is_launched_by_the_type_of_its_elements(root: Path) -> None:
+def make_choice(root: Path) -> None:
+    """Makes the operator one that chooses elements by a condition."""
     meta = """build(TensorIteratorConfig().check_all_same_dtype(false).add_output(maybe_get_output())
         .add_const_input(self).add_const_input(end).add_const_input(weight));"""
     replaced(root, f"{NATIVE}/Lerp.cpp", "build_ternary_op(maybe_get_output(), self, end, weight);", meta)
@@ -207,5 +208,12 @@ def test_a_choice_by_a_condition_is_launched_by_the_type_of_its_elements(root: P
     replaced(root, kernel, 'iter.common_dtype(), "lerp_kernel_tensor"', 'iter.dtype(), "lerp_kernel_tensor"')
     replaced(root, kernel, "scalar_t self_val, scalar_t end_val, scalar_t", "bool self_val, scalar_t end_val, scalar_t")
     replaced(root, kernel, "self_val + weight_val * (end_val - self_val)", "self_val ? end_val : weight_val")
+
+
+def test_a_choice_by_a_condition_is_launched_by_the_type_of_its_elements(root: Path) -> None:
+    make_choice(root)
     host = plan_operator(Checkout(root, "test"), "lerp").changes.apply()[f"{OPERATIONS}/Pointwise.mm"]
     assert 'exec_ternary(iter, "lerp_tensor_weight", iter.dtype());' in host
+    replaced(root, INDEXING, "void ternary_dense_cast(", "void ternary_dense_other(")
+    unported = plan_operator(Checkout(root, "test"), "lerp").unported
+    assert [left.code for left in unported] == ["PTR091"]
