@@ -57,17 +57,19 @@ int check_argument(const pm_launch& l, const pm_argument& a) {
   return PM_OK;
 }
 
-// A kernel may take positions in 16 bits: from thread or threadgroup 65536 on, each is taken for an earlier one.
+// A kernel may take positions in 16 bits: from thread or threadgroup 65536 on, each is taken for an earlier one. The
+// count of them wraps one earlier.
 int check_positions(const pm_launch& l) {
   const auto& entry = *static_cast<const pm_entry*>(l.kernel->internal);
   if (!(entry.flags & PM_SANITIZED) || !(entry.flags >> PM_SANITIZER_SHIFT & sanitizer::kOverflow)) return PM_OK;
-  for (uint32_t bit = 0; bit < 6; ++bit) {
-    const uint64_t threads = l.grid[bit % 3], count = bit < 3 ? threads : (threads + l.group[bit % 3] - 1) / l.group[bit % 3];
-    if (!(entry.narrow >> bit & 1) || count <= 65536) continue;
+  for (uint32_t bit = 0; bit < 12; ++bit) {
+    const uint64_t threads = l.grid[bit % 3], count = bit % 6 < 3 ? threads : (threads + l.group[bit % 3] - 1) / l.group[bit % 3];
+    if (!(entry.narrow >> bit & 1) || count <= (bit < 6 ? 65536 : 65535)) continue;
     if (l.error && l.error_size)
       snprintf(
-          l.error, l.error_size, "PTR282: kernel `%s` takes positions in 16 bits, and the grid has %llu %s along %c: number 65536 becomes 0",
-          l.kernel->host_name, static_cast<unsigned long long>(count), bit < 3 ? "threads" : "threadgroups", "xyz"[bit % 3]);
+          l.error, l.error_size, "PTR282: kernel `%s` takes %s in 16 bits, and the grid has %llu %s along %c: %s 65536 becomes 0",
+          l.kernel->host_name, bit < 6 ? "positions" : "counts", static_cast<unsigned long long>(count), bit % 6 < 3 ? "threads" : "threadgroups",
+          "xyz"[bit % 3], bit < 6 ? "number" : "a count of");
     return PM_OVERFLOW;
   }
   return PM_OK;

@@ -76,7 +76,10 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
   }
   if (operation == kFloat) {
     const uint64_t size = is_signed && left < 0 ? -uint64_t(left) : a;
-    if (size && size >> __builtin_ctzll(size) >> to)
+    if (to == 11 && size >= 65520)  // the first that rounds to more than the largest half
+      fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %lld to half on the way to an address: it becomes infinity",
+           static_cast<long long>(is_signed ? left : int64_t(a)));
+    else if (size && size >> __builtin_ctzll(size) >> to)
       fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "converts %lld to %s on the way to an address, which holds %u bits of it",
            static_cast<long long>(is_signed ? left : int64_t(a)), to == 11 ? "half" : "float", to);
     return;

@@ -70,8 +70,13 @@ _FOLLOWED = frozenset(
     ("add", "sub", "mul", "shl", "udiv", "sext", "zext", "trunc", "phi", "select", "freeze", "extractvalue")
 )
 _REDUCED = frozenset(("sdiv", "srem", "ashr"))  # which unsigned hashes have in common with indices
-_COPIED = frozenset(("fadd", "fsub", "fpext", "fptrunc"))  # after which a float still stands for an integer
+_COPIED = frozenset(("fadd", "fsub", "fneg", "fpext", "fptrunc"))  # after which a float still stands for an integer
 _LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp`, `select`
+# Its functions after which a float still stands for an integer.
+_COPYING = re.compile(
+    r"^@_ZN5metal(?:7precise|4fast)?"
+    r"(?:3abs|4fabs|4ceil|5clamp|5floor|3max|4fmax|3min|4fmin|4rint|5round|6select|5trunc)[IE]"
+)
 _HOOK = "@pm_check_width"
 
 Value = tuple[str, str]  # of a function, by name
@@ -402,6 +407,8 @@ class _Flow:
         if name in function.calls:
             callee, arguments = function.calls[name]
             if callee.startswith(_LIBRARY):
+                if further is _COPIED and not _COPYING.match(callee):
+                    return
                 yield from ((owner, argument) for argument in arguments)
             elif callee in self.by_name:
                 yield from ((callee, returned) for returned in self.by_name[callee].returned)

@@ -48,6 +48,9 @@ def run(kernel: str, a: int, b: int) -> np.ndarray:
         ("only_compared", 65536, 32768, "multiplies 65536 and 32768 in 32 bits on the way to an address: the result, 2147483648, is out of range and wraps to -2147483648"),
         ("through_float", 16777217, 0, "converts 16777217 to float on the way to an address, which holds 24 bits of it"),
         ("through_half", 2049, 0, "converts 2049 to half on the way to an address, which holds 11 bits of it"),
+        ("infinite_half", 65536, 0, "converts 65536 to half on the way to an address: it becomes infinity"),
+        ("copied_float", 16777217, 0, "converts 16777217 to float on the way to an address, which holds 24 bits of it"),
+        ("negated_float", 16777217, 0, "converts 16777217 to float on the way to an address, which holds 24 bits of it"),
         ("unannotated", 65536, 0, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
     ],
 )  # fmt: skip
@@ -79,16 +82,18 @@ def test_a_negative_number_that_became_unsigned_is_named_where_it_is_out_of_boun
 @pytest.mark.parametrize(
     ("kernel", "grid", "group", "message"),
     [
-        ("narrow_position", [65537], [32], "65537 threads along x"),
-        ("narrow_groups", [1, 65537], [1, 1], "65537 threadgroups along y"),
+        ("narrow_position", [65537], [32], "positions in 16 bits, .* 65537 threads along x"),
+        ("narrow_groups", [1, 65537], [1, 1], "positions in 16 bits, .* 65537 threadgroups along y"),
+        ("narrow_count", [65536], [32], "counts in 16 bits, .* 65536 threads along x"),
+        ("narrow_count_of_groups", [1, 65536], [1, 1], "counts in 16 bits, .* 65536 threadgroups along y"),
     ],
 )
 def test_positions_of_16_bits_count_no_more_than_they_can(
     kernel: str, grid: list[int], group: list[int], message: str
 ) -> None:
     arrays = [np.zeros(16, np.float32), np.ones(16, np.float32)]
-    load().run(kernel, arrays, [16, 16][: len(grid)], group)
-    with pytest.raises(OverlayError, match=rf"PTR282 kernel `{kernel}` takes positions in 16 bits, .* {message}"):
+    load().run(kernel, arrays, [*grid[:-1], grid[-1] - 1], group)
+    with pytest.raises(OverlayError, match=rf"PTR282 kernel `{kernel}` takes {message}"):
         load().run(kernel, arrays, grid, group)
 
 
@@ -99,6 +104,7 @@ def test_positions_of_16_bits_count_no_more_than_they_can(
         ("product_repaired", 65536, 65536), ("down_to_zero", 5, 0), ("data_in_places", 1 << 30, 12345), ("conversion_repaired", 40000, 0),
         ("middle_repaired", 1 << 30, (1 << 30) + 5), ("only_compared_repaired", 65536, 32768), ("data_compared", 5, 0), ("hash_in_a_branch", 1 << 30, 0),
         ("through_float_repaired", 16777217, 0), ("through_float", 1 << 30, 0), ("scaled", 16777217, 0), ("counted_in_float", 16777217, 0),
+        ("square_root", 16777217, 0), ("multiplied_and_added", 16777217, 0),
     ],
 )  # fmt: skip
 def test_what_wraps_on_purpose_and_what_is_wide_enough_pass(kernel: str, a: int, b: int) -> None:

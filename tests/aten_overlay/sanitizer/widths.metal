@@ -121,6 +121,28 @@ kernel void through_half(ARGUMENTS) {
   half at = half(uint(a) + i);  // through_half
   out[i] = x[min(uint(at), 7u)];
 }
+kernel void infinite_half(ARGUMENTS) {
+  half at = half(uint(a));  // infinite_half
+  out[i] = x[min(uint(at), 7u)];
+}
+kernel void negated_float(ARGUMENTS) {
+  float at = -float(a);  // negated_float
+  out[i] = x[max(min(int(-at), 7), 0)];
+}
+kernel void copied_float(ARGUMENTS) {
+  float at = float(a);  // copied_float
+  at = precise::trunc(abs(floor(ceil(rint(round(at))))));
+  at = select(0.0f, fmin(max(fabs(min(at, 1e9f)), 0.0f), 1e9f), true);
+  out[i] = x[min(int(clamp(at, 0.0f, 1e9f)), 7)];
+}
+kernel void narrow_count(device float* out [[buffer(0)]], device const float* x [[buffer(1)]], uint i [[thread_position_in_grid]],
+                         ushort threads [[threads_per_grid]]) {
+  out[i % 16] = x[threads % 16];
+}
+kernel void narrow_count_of_groups(device float* out [[buffer(0)]], device const float* x [[buffer(1)]], uint2 i [[thread_position_in_grid]],
+                                   ushort2 groups [[threadgroups_per_grid]]) {
+  out[i.y % 16] = x[groups.y % 16];
+}
 kernel void narrow_position(device float* out [[buffer(0)]], device const float* x [[buffer(1)]], ushort i [[thread_position_in_grid]]) {
   out[i % 16] = x[i % 16];
 }
@@ -160,6 +182,8 @@ kernel void negative_stride(ARGUMENTS) {
   out[i] = x[at & 7u] + x[int(7u + uint(a) * i)];
 }
 kernel void scaled(ARGUMENTS) { out[i] = x[min(int(float(a) * 0.5f), 7)]; }
+kernel void square_root(ARGUMENTS) { out[i] = x[min(uint(sqrt(float(a))), 7u)]; }
+kernel void multiplied_and_added(ARGUMENTS) { out[i] = x[min(int(fma(float(a), 0.5f, float(b))), 7)]; }
 kernel void counted_in_float(ARGUMENTS) { out[i] = float(a) + x[min(i, 7u)]; }
 __attribute__((annotate("porter: wraps"))) uint mix(uint n) { return n * n * n; }
 kernel void annotated(ARGUMENTS) { out[i] = x[min(mix(uint(a)), 7u)]; }

@@ -49,7 +49,7 @@ struct pm_entry {
   const char* image_begin; /* of the library: its constants may be read */
   const char* image_end;
   uint32_t flags; /* enum pm_compiled: how the library was compiled; from bit PM_SANITIZER_SHIFT on, the sanitizer's checks */
-  uint32_t narrow;         /* axes whose threads, or threadgroups from bit 3 on, the kernel counts in 16 bits */
+  uint32_t narrow;         /* axes whose threads, or threadgroups from bit 3 on, the kernel places in 16 bits; from bit 6 on, counts them so */
   const unsigned* updates; /* to 1 if a kernel of the library updates memory of the device atomically (see updates.py) */
 };
 enum pm_compiled { PM_CHECKED = 1, PM_FLUSH_DENORMALS = 2, PM_REORDER_REDUCTIONS = 4, PM_SANITIZED = 8 };

@@ -102,13 +102,15 @@ template <attribute K, class B> inline constexpr unsigned bindings =
 template <class B> inline constexpr unsigned bindings<attribute::texture, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
 template <class B> inline constexpr unsigned bindings<attribute::sampler, B> = bindings_of<__remove_cv(__remove_reference_t(B))>;
 
-// The axes along which a kernel counts threads, or threadgroups from bit 3 on, in 16 bits.
+// The axes whose threads, or threadgroups from bit 3 on, a kernel places in 16 bits; from bit 6 on, it counts them so.
 template <class D> inline constexpr uint32_t narrow_axes = __is_integral(D) && sizeof(D) == 2;
 template <class T, int N> inline constexpr uint32_t narrow_axes<metal::vec<T, N>> = sizeof(T) == 2 ? (1u << N) - 1 : 0;
 template <attribute K, class A> constexpr uint32_t find_narrow() {
   using D = __remove_cv(__remove_reference_t(A));
-  if constexpr (K == attribute::thread_position_in_grid || K == attribute::threads_per_grid || K == attribute::grid_size) return narrow_axes<D>;
-  else if constexpr (K == attribute::threadgroup_position_in_grid || K == attribute::threadgroups_per_grid) return narrow_axes<D> << 3;
+  if constexpr (K == attribute::thread_position_in_grid) return narrow_axes<D>;
+  else if constexpr (K == attribute::threadgroup_position_in_grid) return narrow_axes<D> << 3;
+  else if constexpr (K == attribute::threads_per_grid || K == attribute::grid_size) return narrow_axes<D> << 6;
+  else if constexpr (K == attribute::threadgroups_per_grid) return narrow_axes<D> << 9;
   else return 0;
 }
 
