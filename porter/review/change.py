@@ -151,6 +151,11 @@ class ChangedFile:
     def text_of(self, function: Function) -> str:
         return self.after[function.start : function.end]
 
+    def text_around(self, line: int) -> str:
+        """The function in which a line is, or nothing where it is in none."""
+        inside = (f for f in self.functions() if self.line_at(f.start) <= line <= self.line_at(f.end))
+        return "\n".join(map(self.text_of, inside))
+
     def text_before(self, function: Function) -> str:
         """The text before the change of the functions of this name."""
         named = (f for f in self.earlier.functions() if f.name == function.name) if self.earlier.is_readable else ()

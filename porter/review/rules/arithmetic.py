@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from porter.core.layout import KERNELS
+from porter.languages.identifiers import find_words
 from porter.languages.lexer import Token, TokenKind
 from porter.languages.source import Function
 from porter.metal.lint_checks import find_qualifier, parameters
@@ -32,7 +33,6 @@ def double_literal(change: Change) -> Iterator[Remark]:
                 yield file.remark(token.start, what, f"Write `{token.text}f`.", token.text, f"{token.text}f")
 
 
-_PRECISELY = re.compile(r"(?:::)?\b(?:metal::)?precise::")
 _PRECISE_PATH = f"{KERNELS}/Planted.metal"
 _PRECISE = "inline float f(float x) {\n  return precise::exp(x);\n}\n"
 
@@ -43,12 +43,12 @@ _PRECISE = "inline float f(float x) {\n  return precise::exp(x);\n}\n"
     bad=(
         metal_case("float f(float x) { return metal::fast::exp(x); }\n"),
         metal_case("float f(float x) { return fast::log(x); }\n"),
-        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "")}, before={_PRECISE_PATH: _PRECISE}),
-        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "metal::")}, before={_PRECISE_PATH: _PRECISE}),
+        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "fast::")}, before={_PRECISE_PATH: _PRECISE}),
     ),
     good=(
         metal_case("float f(float x) { return precise::exp(x); }\nfloat fast(float x) { return x; }\n"),
-        Case({_PRECISE_PATH: _PRECISE.replace("(x)", "(x) ")}, before={_PRECISE_PATH: _PRECISE}),
+        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "")}, before={_PRECISE_PATH: _PRECISE}),
+        Case({_PRECISE_PATH: _PRECISE.replace("precise::", "metal::")}, before={_PRECISE_PATH: _PRECISE}),
     ),
 )
 def fast_math(change: Change) -> Iterator[Remark]:
@@ -60,10 +60,6 @@ def fast_math(change: Change) -> Iterator[Remark]:
                 name = code[at + 2].text
                 yield file.remark(token.start, f"`fast::{name}` is less accurate than the CPU's {name}",
                                   f"Write `precise::{name}`.", "fast", "precise")  # fmt: skip
-        for namespace in ("", "metal::", "::metal::"):
-            for line, earlier in file.find_rewritten(_PRECISELY, namespace):
-                what = f"`{earlier}` asked for the precise function"
-                yield Remark(file.path, line, what, "Keep `precise::`: kernels are compiled with fast math.")
 
 
 _WIDENING = frozenset({"float", "float2", "opmath_t", "om_t", "static_cast", "OpMathType", "accum_t", "acc_t"})
@@ -477,6 +473,7 @@ _NEGATED = tuple(
     (re.compile(rf"!\(([^()]+) {operator} ([^()]+)\)"), rf"\1 {inverse} \2")
     for operator, inverse in ((">=", "<"), (">", "<="), ("<=", ">"), ("<", ">="))
 )
+_DECLARING = r"\b(?:float|half|bfloat|T)\s*[&*]?\s*"
 _STARTS = frozenset({"INFINITY", "FLT_MAX", "infinity", "lowest", "max", "min", "FLT_MIN"})
 _PICKS = frozenset({"?", "max", "min", "fmax", "fmin"})
 
@@ -496,6 +493,10 @@ _PICKS = frozenset({"?", "max", "min", "fmax", "fmin"})
         metal_case(_EXTREME.replace("value > most", "value > most || isnan(value)")),
         metal_case(_EXTREME.replace("out[row] = most", "out[row] = x[row] / most")),
         metal_case(_EXTREME.replace("float most = -INFINITY", "int most = -INFINITY")),
+        Case(
+            {_PRECISE_PATH: _BISECTING.replace("float", "uint").replace("!(x[1] >= value)", "x[1] < value")},
+            before={_PRECISE_PATH: _BISECTING.replace("float", "uint")},
+        ),
     ),
 )
 def lost_nan(change: Change) -> Iterator[Remark]:
@@ -514,6 +515,10 @@ def lost_nan(change: Change) -> Iterator[Remark]:
                     yield file.remark(kernel.body[at].start, what, "Keep a NaN: `isnan(value) || value > most`.")
         for pattern, inverse in _NEGATED:
             for line, earlier in file.find_rewritten(pattern, inverse):
+                text, compared = file.text_around(line), pattern.search(earlier)
+                names = find_words(f"{compared[1]} {compared[2]}") if compared else ()
+                if not any(re.search(rf"{_DECLARING}{name}\b", text) for name in names):
+                    continue
                 what = f"`{earlier}` was true of a NaN"
                 yield Remark(file.path, line, what, "Keep the negation: a comparison with NaN is false.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -71,6 +72,10 @@ _BOUND_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], devi
         host_case(_BINDING_HOST.replace("out, rows", "out, alpha.to<int>()"), _BOUND_KERNEL),
         host_case(_BINDING_HOST.replace("int64_t rows =", "std::array<uint32_t, 4> rows ="), _VECTOR_KERNEL),
         host_case(_BINDING_HOST.replace("out, rows", "out, static_cast<int>(self.size(-1))"), _BOUND_KERNEL),
+        *(
+            host_case(_BINDING_HOST.replace("out, rows", f"out, {value}"), _BOUND_KERNEL.replace("int&", "long&"))
+            for value in ("static_cast<uint32_t>(1) * self.size(0)", "rows > 0 ? self.size(0) : alpha.to<int>()")
+        ),
     ),
 )
 def argument_width(change: Change) -> Iterator[Remark]:
@@ -118,7 +123,8 @@ def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Ite
 
 
 _TYPED = re.compile(
-    r"(?:static_cast|std::max|std::min|at::ceil_div|c10::ceil_div|ceil_div)<(\w+)>\(.*\)|.*\.to<(\w+)>\(\)", re.S
+    r"(?:static_cast|std::max|std::min|at::ceil_div|c10::ceil_div|ceil_div)<(\w+)>\(\)"
+    r"|(?:[\w.:]|->|\(\)|\[\])*\.to<(\w+)>\(\)"
 )
 _READERS = {"toDouble": "double", "toFloat": "float", "toInt": "int", "toLong": "int64_t", "toBool": "bool"}
 _READER = re.compile(r"\w+\.(\w+)\(\)")
@@ -139,6 +145,16 @@ def _count_bytes(kind: str) -> tuple[int, int]:
     return element * (4 if is_padded else count), element
 
 
+def _empty_brackets(text: str) -> str:
+    """A text without what is within its brackets: `f<int>(a, g(b)) * c` is `f<int>() * c`."""
+    depth, kept = 0, ""
+    for letter in text:
+        depth -= letter in ")]"
+        kept += letter if depth == 0 else ""
+        depth += letter in "(["
+    return kept
+
+
 def _find_type(text: str, argument: str) -> str:
     """The type of what a function binds, by its declaration or the call that makes it; nothing where neither says."""
     if argument.isidentifier():
@@ -146,7 +162,8 @@ def _find_type(text: str, argument: str) -> str:
             return listed[0]
         declared = re.search(rf"\b(\w+)\s+{re.escape(argument)}\s*(?:=|;|,|\)|\{{)", text)
         return declared[1] if declared else ""
-    if typed := _TYPED.fullmatch(argument):
+    # The type is that of the whole where a call is all of it
+    if typed := _TYPED.fullmatch(_empty_brackets(argument)):
         return typed[1] or typed[2]
     if reader := _READER.fullmatch(argument):
         return _READERS.get(reader[1], "int64_t" if _COUNTING.fullmatch(argument) else "")
@@ -313,6 +330,13 @@ _ASKING = """void planted_mps(const Tensor& self) {
             },
             before={f"{OPERATIONS}/Planted.mm": _ASKING},
         ),
+        *(
+            Case(
+                {f"{OPERATIONS}/Planted.mm": _ASKING.replace("TORCH_CHECK(self.is_contiguous());", text)},
+                before={f"{OPERATIONS}/Planted.mm": _ASKING},
+            )
+            for text in ("auto dense = self.expect_contiguous();", "auto iter = TensorIterator::unary_op(out, self);")
+        ),
         host_case(
             _STRIDELESS.replace("mtl_setArgs(encoder, self, out)", "mtl_setArgs(encoder, self, out, self.strides())")
         ),
@@ -333,6 +357,9 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
             yield file.remark(function.start + match.start(), what, _DENSE_HINT)
     for file, function in find_metal_functions(change):
         text, earlier = file.text_of(function), file.text_before(function)
+        layout = Counter(_LAYOUT.findall(text)) - Counter(_LAYOUT.findall(earlier))
+        if layout or "expect_contiguous" in text:
+            continue
         bound = {name for _, name, _ in list_bound(file.after, function)}
         for name in sorted({match[1] for match in _DENSE.finditer(earlier)} & bound):
             if not re.search(

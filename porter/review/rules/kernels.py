@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from porter.core.layout import KERNELS
 from porter.languages.lexer import Token
@@ -121,6 +122,8 @@ _BY_ONE_IN_ORDER = _BY_ONE.replace("  out[lane] =", "  threadgroup_barrier(mem_f
     good=(
         metal_case(_BY_ONE_IN_ORDER),
         metal_case(_BY_ONE.replace("if (lane == 0)", "if (count == 0)")),
+        metal_case(_BY_ONE.replace("  out[lane] =", "  if (lane == 0) out[lane] =")),
+        metal_case(_BY_ONE_IN_ORDER.replace("threadgroup_barrier", "simdgroup_barrier")),
         metal_case(_BY_ONE.replace("  }\n  out[lane] =", "  out[lane] =").replace("total[0];", "total[0];\n  }")),
         metal_case(_REUSED.replace("  }\n}", "    threadgroup_barrier(mem_flags::mem_threadgroup);\n  }\n}")),
         metal_case(
@@ -153,9 +156,10 @@ def _check_element(kernel: Kernel, name: str) -> Iterator[Remark]:
     body, texts = kernel.body, [token.text for token in kernel.body]
     positioned = add_made(texts, kernel.positions(*_GRID))
     blocks = list(_find_branches(texts, positioned))
-    written: dict[str, int] = {}  # the element, and where the branch ends that wrote it
+    written: dict[str, tuple[int, set[str]]] = {}  # the element; where the branch that wrote it ends; its conditions
     for at, text in enumerate(texts[:-1]):
-        if text == "threadgroup_barrier":
+        is_ordered = text == "simdgroup_barrier" and "mem_threadgroup" in texts[at : at + 5]
+        if text == "threadgroup_barrier" or is_ordered:
             written.clear()
         if text != name or texts[at - 1] in ("threadgroup", "float", "int", "uint", "half", ".", "&"):
             continue
@@ -163,24 +167,28 @@ def _check_element(kernel: Kernel, name: str) -> Iterator[Remark]:
         if index and not index.isdigit():
             continue
         if is_written(body, at) or texts[at + 1] == "=":
-            ends = [end for begin, end in blocks if begin <= at < end]
-            written[index] = min(ends, default=len(texts))
-        elif index in written and at >= written[index]:
+            around = [(end, condition) for begin, end, condition in blocks if begin <= at < end]
+            conditions = {condition for _, condition in around}
+            written[index] = min((end for end, _ in around), default=len(texts)), conditions
+        elif index in written and at >= written[index][0]:
+            if any(begin <= at < end and condition in written[index][1] for begin, end, condition in blocks):
+                continue
             what = f"kernel `{kernel.name}` reads `{name}` that one thread wrote, with no barrier between"
             hint = "Put `threadgroup_barrier(mem_flags::mem_threadgroup)` between the write and the read."
             yield kernel.file.remark(body[at].start, what, hint)
             return
 
 
-def _find_branches(texts: list[str], positioned: set[str]) -> Iterator[tuple[int, int]]:
-    """The statements that only some threads run: of each `if` that asks for a thread's position."""
+def _find_branches(texts: list[str], positioned: set[str]) -> Iterator[tuple[int, int, str]]:
+    """The statements that only some threads run, and their condition: of each `if` that asks for their position."""
     for at, text in enumerate(texts[:-1]):
         if text == "if" and texts[at + 1] == "(":
             begin = _skip_brackets(texts, at + 1, "(", ")")
             if positioned & set(texts[at:begin]):
                 is_block = texts[begin : begin + 1] == ["{"]
                 semicolon = next((k + 1 for k in range(begin, len(texts)) if texts[k] == ";"), len(texts))
-                yield begin, _skip_brackets(texts, begin, "{", "}") if is_block else semicolon
+                end = _skip_brackets(texts, begin, "{", "}") if is_block else semicolon
+                yield begin, end, " ".join(texts[at:begin])
 
 
 def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
@@ -446,6 +454,12 @@ def _is_checked(kernel: Kernel, at: int) -> bool:
     return bool(nearby & _CHECKING)
 
 
+_BINNING = """kernel void fill_bins(device const long* x [[buffer(0)]], device float* bins [[buffer(1)]],
+    uint index [[thread_position_in_grid]]) {
+  const long bin = x[index] / 2;
+  bins[bin] += 1;
+}
+"""
 _NARROW = frozenset({"int", "uint", "int32_t", "uint32_t", "unsigned"})
 _WIDE = frozenset({"long", "ulong", "int64_t", "uint64_t", "size_t"}) | {
     f"{kind}{n}" for kind in ("long", "ulong") for n in "234"
@@ -504,12 +518,39 @@ _WIDENED = re.compile(
         metal_case(_NARROW_OFFSET.replace("uint offset", "ulong offset")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("uint at =", "long at =")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("indices", "sizes")),
+        metal_case(
+            _NARROW_HELPER.replace("uint offset", "ulong offset").replace(
+                "indices[index.y]", "indices[index.y] < 0 ? indices[index.y] + 8 : indices[index.y]"
+            )
+        ),
+        metal_case(
+            _BINNING.replace(
+                "const long bin = x[index] / 2;\n  bins[bin] += 1", "int a = x[index] * 2;\n  bins[index] = a"
+            )
+        ),
+        metal_case(
+            "inline int extent(long size, long step) {\n  int extent = (size - 1) * step;\n  return extent;\n}\n"
+        ),
+        Case(
+            {
+                f"{KERNELS}/Planted.metal": _ROWS.replace("size_t(size)", "size").replace(
+                    "constant uint", "constant ulong"
+                )
+            },
+            before={f"{KERNELS}/Planted.metal": _ROWS},
+        ),
+        Case(
+            {f"{KERNELS}/Planted.metal": f"// by size\n{_ROWS}"},
+            before={f"{KERNELS}/Planted.metal": f"// by size_t(size)\n{_ROWS}"},
+        ),
     ),
 )
 def index_width(change: Change) -> Iterator[Remark]:
     """Offsets pass 32 bits: a product of an index and a stride is computed in 64 (PyTorch 189960, 194082, 197407)."""
     for kernel in find_changed_functions(change):
-        wide = {p.name for p in kernel.parameters if _WIDE & {token.text for token in p.tokens} and p.name}
+        held = {p.name for p in kernel.parameters if _WIDE & {token.text for token in p.tokens} and p.name}
+        # What a tensor holds is data; strides are constants
+        wide = held - {p.name for p in kernel.parameters if p.space == "device"}
         texts = [token.text for token in kernel.body]
         tables = {
             name for kind, star, name in zip(texts, texts[1:], texts[2:], strict=False) if star == "*" and kind in _WIDE
@@ -520,13 +561,17 @@ def index_width(change: Change) -> Iterator[Remark]:
             name, value = _read_declared(kernel, at)
             if not name or not kernel.file.is_added(token.start):
                 continue
-            if ({"*", "+="} & set(value) and wide & set(value)) or _adds_wide(value, wide):
+            if (({"*", "+="} & set(value) and wide & set(value)) or _adds_wide(value, wide)) and _addresses(
+                kernel, name
+            ):
                 yield _remark(kernel, at, f"`{name}` of `{kernel.name}` holds a result of 64-bit numbers in 32")
             elif (
                 token.text.startswith("u")
                 and value[1:2] == ["["]
-                and value[0] in wide | tables
+                and value[0] in held | tables
                 and _INDEX.search(value[0])
+                and _skip_brackets(value, 1, "[", "]") == len(value)
+                and not any(_is_checked(kernel, k) for k, text in enumerate(texts) if text == name)
             ):
                 yield _remark(
                     kernel, at, f"`{name}` of `{kernel.name}` holds an index of 64 bits, which may be negative"
@@ -534,8 +579,30 @@ def index_width(change: Change) -> Iterator[Remark]:
         yield from _find_accumulated(kernel, wide)
     for file in change.metal:
         for line, earlier in file.find_rewritten(_WIDENED, r"\1\2"):
+            names = {match[1] or match[2] for match in _WIDENED.finditer(earlier.split("//")[0])}
+            text = file.text_around(line)
+            # In code, and of a number that is not declared in 64 bits now
+            names &= {token.text for _, token in file.added_tokens() if file.line_at(token.start) == line}
+            if not any(not re.search(rf"\b(?:{'|'.join(_WIDE)})\s*&?\s*{name}\b", text) for name in names):
+                continue
             hint = "Keep the cast: an offset passes 32 bits where a tensor has more elements."
             yield Remark(file.path, line, f"`{earlier}` was computed in 64 bits", hint)
+
+
+def _addresses(kernel: Kernel, name: str) -> bool:
+    """Whether a local, or what is made of it, is within a subscript or is added to a pointer."""
+    texts = [token.text for token in kernel.body]
+    derived = add_made(texts, {name}, through_memory=False)
+    pointers = {p.name for p in kernel.parameters if "*" in _texts(p.tokens)}
+    pointers |= {b for a, b in pairwise(texts) if a == "*"}
+    for at, text in enumerate(texts[:-1]):
+        if text == "[" and derived & _texts(kernel.subscript(at)):
+            return True
+        if text in pointers and texts[at + 1] in ("+", "+="):
+            end = next((k for k in range(at, len(texts)) if texts[k] == ";"), len(texts))
+            if derived & set(texts[at + 1 : end]):
+                return True
+    return False
 
 
 def _adds_wide(value: list[str], wide: set[str]) -> bool:
@@ -564,7 +631,8 @@ def _find_accumulated(kernel: Kernel, wide: set[str]) -> Iterator[Remark]:
         if token.text in narrow and body[at + 1].text == "+=":
             end = next((k for k in range(at, len(body)) if body[k].text == ";"), at)
             value = {later.text for later in body[at:end]}
-            if "*" in value and wide & value and kernel.file.touches(token.start, body[end].start):
+            addresses = _addresses(kernel, token.text)
+            if "*" in value and wide & value and addresses and kernel.file.touches(token.start, body[end].start):
                 yield _remark(
                     kernel, narrow[token.text], f"`{token.text}` of kernel `{kernel.name}` adds up offsets in 32 bits"
                 )
@@ -590,10 +658,10 @@ _COUNTING_PLAINLY = """void count(device uint* bins, uint at) {
   bins[at] += 1;
 }
 """
-_BINNING = """kernel void fill_bins(device const long* x [[buffer(0)]], device float* bins [[buffer(1)]],
-    uint index [[thread_position_in_grid]]) {
-  const long bin = x[index] / 2;
-  bins[bin] += 1;
+_COUNTING_LOCALLY = """void count(device uint* bins, uint at) {
+  uint parts[4] = {0, 0, 0, 0};
+  parts[at % 4] += 1;
+  bins[at] = parts[0];
 }
 """
 _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
@@ -610,6 +678,12 @@ _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
     good=(
         metal_case(_COUNTING_PLAINLY),
         metal_case(_BINNING.replace("bins[bin]", "bins[index * 8 + bin]")),
+        metal_case(_BINNING.replace("  bins[bin]", "  bins += index * 8;\n  bins[bin]")),
+        metal_case(_BINNING.replace("  bins[bin]", "  if (index == 0) bins[bin]")),
+        Case(
+            {f"{KERNELS}/Planted.metal": _COUNTING_LOCALLY},
+            before={f"{KERNELS}/Planted.metal": _COUNTING_UP},
+        ),
         metal_case(_ADDING.replace("out[0] +=", "out[index] +=")),
         metal_case(_ADDING.replace("  out[0]", "  if (index == 0) out[0]")),
         metal_case(_ADDING.replace("  out[0]", "  const uint at = index / 2;\n  out[at]")),
@@ -632,7 +706,9 @@ def shared_update(change: Change) -> Iterator[Remark]:
                           if texts[k] in ("if", "for", "while") and texts[k + 1] == "(")  # fmt: skip
             is_update = texts[close : close + 1] and texts[close] in _UPDATES
             index = set(texts[at + 2 : close])
-            if positions and is_update and index & loaded and not index & unique:
+            # A pointer may be placed at a row of the thread's own
+            is_shared = positions and not guarded and name not in unique and not index & unique
+            if is_shared and is_update and index & loaded:
                 what = f"threads of kernel `{kernel.name}` update `{name}` at an index that several may have"
                 yield kernel.file.remark(kernel.body[at].start, what, _ATOMIC_HINT)
             if positioned and is_update and not guarded and not positioned & set(texts[at + 2 : close]):
@@ -647,7 +723,9 @@ def shared_update(change: Change) -> Iterator[Remark]:
             if token.text not in _UPDATES or not function.file.is_added(token.start):
                 continue
             start = next((k + 1 for k in range(at, 0, -1) if body[k].text in (";", "{", "}")), 0)
-            if body[start].text == "*" or body[at - 1].text == "]":
+            target = next((t.text for t in body[start:at] if t.text.isidentifier()), "")
+            is_memory = any(p.name == target and p.space == "device" for p in function.parameters)
+            if is_memory and (body[start].text == "*" or body[at - 1].text == "]"):
                 what = f"`{function.name}` updated memory atomically, and does not any more"
                 yield function.file.remark(token.start, what, _ATOMIC_HINT)
 

@@ -464,7 +464,15 @@ _UNQUEUED = _QUEUED.replace("    auto encoder = stream->commandEncoder();\n", ""
     Severity.ERROR,
     "Host code takes the stream's encoder outside of the stream's queue.",
     bad=(host_case(_UNQUEUED),),
-    good=(host_case(_QUEUED), host_case("void f(MPSStream* stream) {\n  use(stream->commandEncoder());\n}\n")),
+    good=(
+        host_case(_QUEUED),
+        host_case(
+            _UNQUEUED.replace(
+                "auto encoder = stream->commandEncoder();", "auto f = [&]() { use(stream->commandEncoder()); };"
+            )
+        ),
+        host_case("void f(MPSStream* stream) {\n  use(stream->commandEncoder());\n}\n"),
+    ),
 )
 def encoder_off_queue(change: Change) -> Iterator[Remark]:
     """Another thread may end an encoder that was taken before the block of `dispatch_sync` (197805, 197836, 198039)."""
@@ -476,9 +484,15 @@ def encoder_off_queue(change: Change) -> Iterator[Remark]:
             ]
             blocks = [(at + 1, file.source.partners[at + 1]) for at in places
                       if code[at].text in _QUEUES and code[at + 1].text == "("]  # fmt: skip
+            partners = file.source.partners
+            # A lambda runs where it is called, which may be within the block
+            heads = {at: partners[at - 1] - 1 if code[at - 1].text == ")" else at - 1
+                     for at in places if at and code[at].text == "{"}  # fmt: skip
+            lambdas = [(at, partners[at]) for at, head in heads.items() if code[head].text == "]"
+                       and not any(at < begin < partners[at] for begin, _ in blocks)]  # fmt: skip
             for at in places:
                 is_call = code[at].text == "commandEncoder" and code[at + 1].text == "("
-                if is_call and blocks and not any(begin < at < end for begin, end in blocks):
+                if is_call and blocks and not any(begin < at < end for begin, end in (*blocks, *lambdas)):
                     what = f"`{function.name}` takes the stream's encoder outside of its queue"
                     yield file.remark(
                         code[at].start, what, "Call `commandEncoder` within the block of `dispatch_sync`."

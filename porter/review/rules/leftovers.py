@@ -8,13 +8,16 @@ from collections.abc import Iterator
 
 from porter.core.layout import NATIVE_FUNCTIONS, OPERATIONS
 from porter.languages.identifiers import find_words
+from porter.languages.source import Function
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import (
     builds_graph,
     find_metal_functions,
+    find_named_kernels,
     find_words_in,
     launches_kernel,
     list_dispatched,
+    list_registered,
 )
 from porter.review.rule import Case, Severity, edit_case, host_case, rule
 from porter.review.rules.registrations import ERF, ERF_ROW, UNARY
@@ -203,12 +206,31 @@ _CHECKING = re.compile(r"\b(?:TORCH_CHECK\w*|resize_output)\(([^,;]*)")
 _ABOUT_TYPES = re.compile(
     r"dtype|scalar_type|ScalarType|isFloatingType|isIntegralType|isComplexType|is_complex|sizes\(\)"
 )
+_TENSOR = re.compile(r"(\w+)(?:\.|->)(?:is_complex|scalar_type|dtype|is_floating_point)\b")
+_COMPLEX = re.compile(r"!\s*[\w.:>-]*(?:is_complex|isComplexType)\(")
 _REFUSING = """void planted_mps(const Tensor& self, Tensor& out) {
   TORCH_CHECK(self.scalar_type() != kDouble, "no float64");
   resize_output(out, self.sizes());
   lib.exec_unary_kernel(iter, "exp");
 }
 """
+_NO_DOUBLE = "self.scalar_type() != kDouble"
+
+
+def _is_rewritten(condition: str, earlier: str, text: str) -> bool:
+    """Whether a check that was not there asks for the type of the same tensor."""
+    old_text = "".join(earlier.split())
+    tensors = set(_TENSOR.findall(condition))
+    new = (match[1] for match in _CHECKING.finditer(text) if "".join(match[1].split()) not in old_text)
+    return any(tensors & set(_TENSOR.findall(check)) for check in new)
+
+
+def _is_served(change: Change, file: ChangedFile, function: Function, condition: str) -> bool:
+    """Whether complex numbers were refused, and a functor that is launched has a kernel for them now."""
+    if not _COMPLEX.match(condition.strip()):
+        return False
+    functors = {named.prefix for named in find_named_kernels(file, function.start, function.end)}
+    return any(i.functor in functors and i.input in ("float2", "half2") for i in list_registered(change))
 
 
 @rule(
@@ -230,6 +252,14 @@ _REFUSING = """void planted_mps(const Tensor& self, Tensor& out) {
             before={f"{OPERATIONS}/Planted.mm": _REFUSING},
         ),
         Case(
+            {f"{OPERATIONS}/Planted.mm": _REFUSING.replace(_NO_DOUBLE, "!c10::isComplexType(self.scalar_type())")},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING.replace(_NO_DOUBLE, "!self.is_complex()")},
+        ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": re.sub(r"  TORCH_CHECK.*\n", "", _REFUSING)},
+            before={f"{OPERATIONS}/Planted.mm": _REFUSING.replace(_NO_DOUBLE, "!self.is_complex()")},
+        ),
+        Case(
             {f"{OPERATIONS}/Planted.mm": re.sub(r"  (?:TORCH_CHECK|resize).*\n", "", _REFUSING)},
             before={f"{OPERATIONS}/Planted.mm": _REFUSING.replace("lib.exec_unary_kernel(iter, ", "graph(")},
         ),
@@ -249,6 +279,10 @@ def lost_check(change: Change) -> Iterator[Remark]:
                 statement = earlier[match.start() : earlier.find(";", match.end())]
                 asked = gone <= set(find_words(statement)) if resizes else launches and _ABOUT_TYPES.search(match[1])
                 is_kept = "".join(match[not resizes].split()) in after or _states_limit(earlier, match.start())
+                if asked and not resizes and not is_kept:
+                    is_kept = _is_rewritten(match[1], earlier, file.text_of(function)) or _is_served(
+                        change, file, function, match[1]
+                    )
                 if asked and not is_kept:
                     what = f"`{' '.join(match[0].split())}` is gone from `{function.name}`"
                     yield file.remark(function.name_start, what, "Keep it, or say in the text what refuses such calls.")

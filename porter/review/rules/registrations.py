@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from porter.aten.declarations import MPS_KEY
@@ -60,6 +61,18 @@ kernel void copy(constant T* x [[buffer(0)]], device T* out [[buffer(1)]], uint 
 INSTANTIATE_COPY(float);
 INSTANTIATE_COPY(half);
 """
+_SIZED_COPIES = _COPIES.replace("COPY(T)", "COPY(T, N)").replace("float)", "float, 4)").replace("half)", "half, 4)")
+_NAMED_COPIES = (
+    _COPIES.replace("COPY(T)", "COPY(NAME, T)")
+    .replace("(float)", "(copy, float)")
+    .replace("(half)", "(copy, half)")
+    .replace('"copy_" #T', '#NAME "_" #T')
+)
+_ALIASES = {
+    "int8_t": "char", "uint8_t": "uchar", "int16_t": "short", "uint16_t": "ushort", "int32_t": "int",
+    "uint32_t": "uint", "unsigned": "uint", "int64_t": "long", "uint64_t": "ulong", "size_t": "ulong",
+}  # fmt: skip
+_TYPE = re.compile(r"(?:bool|u?char|u?short|u?int|u?long|half|float|bfloat)[234]?")
 
 
 @rule(
@@ -72,6 +85,12 @@ INSTANTIATE_COPY(half);
     good=(
         edit_case((_UNARY_KERNELS, "REGISTER_UNARY_OP(exp, half, half);\n", "REGISTER_UNARY_OP(exp, half,  half);\n")),
         Case({_COPIES_PATH: _COPIES.replace("(half)", "( half )")}, before={_COPIES_PATH: _COPIES}),
+        Case(
+            {_COPIES_PATH: _COPIES.replace("(half)", "(int32_t)")},
+            before={_COPIES_PATH: _COPIES.replace("(half)", "(int)")},
+        ),
+        Case({_COPIES_PATH: _COPIES}, before={_COPIES_PATH: _SIZED_COPIES}),
+        Case({_COPIES_PATH: _NAMED_COPIES.replace("(copy,", "(clone,")}, before={_COPIES_PATH: _NAMED_COPIES}),
     ),
 )
 def lost_dtype(change: Change) -> Iterator[Remark]:
@@ -97,13 +116,23 @@ def _find_lost_instances(file: ChangedFile) -> Iterator[Remark]:
     """Uses of a macro that names a kernel by its arguments, which are gone while the macro makes others still."""
     if not (file.is_readable and file.earlier.is_readable and file.after):
         return
-    making = {macro.name for macro in file.source.macros() if "host_name" in macro.body}
-    now = [use for use in file.source.macro_uses() if use.name in making]
+    before = {macro.name: macro.params for macro in file.earlier.macros() if "host_name" in macro.body}
+    making = {macro.name for macro in file.source.macros() if before.get(macro.name) == macro.params}
+    now = [(use, *_part_types(use)) for use in file.source.macro_uses()]
     for use in file.earlier.macro_uses():
-        rest = [other for other in now if other.name == use.name]
-        if rest and not any(set(use.arguments) <= set(other.arguments) for other in now):
+        types, others = _part_types(use)
+        rest = [other for other, _, names in now if other.name == use.name and names == others]
+        is_there = any({*types, *others} <= {*kinds, *names} for _, kinds, names in now)
+        if types and rest and use.name in making and not is_there:
             what = f"`{use.name}` makes no kernel of {', '.join(use.arguments)} any more"
             yield file.remark(rest[0].start, what, "Keep the type, or say in the text that MPS loses it.")
+
+
+def _part_types(use: MacroUse) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types among the arguments of a macro, by one name each, and the other arguments."""
+    words = [_ALIASES.get(argument, argument) for argument in map(str.strip, use.arguments)]
+    types = tuple(word for word in words if _TYPE.fullmatch(word))
+    return types, tuple(word for word in words if not _TYPE.fullmatch(word))
 
 
 _REGISTERING = ("REGISTER_DISPATCH", "REGISTER_MPS_DISPATCH")
