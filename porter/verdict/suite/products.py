@@ -34,7 +34,25 @@ def multiplies(op: Callable[..., Any], sample: SampleInput) -> bool:
         return False
     one, other, both = (several[0] for several in results)
     is_product = one.shape == other.shape == both.shape and torch.equal(one * other, both)
-    return is_product and bool(one.isfinite().all()) and bool((one.double() > 2).any())
+    if not is_product or not bool(one.isfinite().all()) or not bool((one.double() > 2).any()):
+        return False
+    return _combines(op, sample)
+
+
+def _combines(op: Callable[..., Any], sample: SampleInput) -> bool:
+    """Whether an element changes results beside its own: that of a square does not, and a matrix of powers has more
+    results than elements.
+    """
+    ones = torch.ones_like(sample.input.detach(), memory_format=torch.contiguous_format)
+    changed = ones.clone()
+    changed.view(-1)[0] = 2
+    before, after = (
+        list_tensors(compute_unless_refused(op, replace_input(copy_sample(sample), x))) for x in (ones, changed)
+    )
+    if not before or not after or before[0].shape != after[0].shape:
+        return False
+    fewer = before[0].numel() < ones.numel()
+    return fewer or (before[0].numel() == ones.numel() and int((before[0] != after[0]).sum()) > 1)
 
 
 def make_factors(tensor: torch.Tensor) -> torch.Tensor:
@@ -59,7 +77,9 @@ def make_factors(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def keep_products(op: Callable[..., Any], sample: SampleInput, resized: SampleInput) -> SampleInput:
-    """A sample that has been resized, with such elements where the one that it was made of is multiplied."""
-    if not resized.input.is_floating_point() or not multiplies(op, sample):
+    """A sample that has been resized, with such elements where the one that it was made of is multiplied, and
+    no gradient is asked for.
+    """
+    if resized.input.requires_grad or not resized.input.is_floating_point() or not multiplies(op, sample):
         return resized
-    return replace_input(resized, make_factors(resized.input).requires_grad_(resized.input.requires_grad))
+    return replace_input(resized, make_factors(resized.input))

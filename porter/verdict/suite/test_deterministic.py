@@ -100,10 +100,12 @@ class TestDeterministic(Gradients):
         All samples are asked before the test fails for the first that is wrong.
         """
         before = counters.read_kernels()
-        yield
-        record = results.get_record(self._testMethodName)
-        record.kernels = counters.read_kernels() - before
-        record.calls = OPINFOS.context.count_ported(record.kernels)
+        try:
+            yield
+        finally:
+            record = results.get_record(self._testMethodName)
+            record.kernels = counters.read_kernels() - before
+            record.calls = OPINFOS.context.count_ported(record.kernels)
         self.raise_noted()
 
     @parametrize_over(FORWARD, applies=may_alert, allowed_dtypes=[torch.float32, torch.int64])
@@ -111,7 +113,7 @@ class TestDeterministic(Gradients):
         real = [sample for _, sample in list_real_others(OPINFOS, op, dtype)]
         with self.recording_kernels():
             for sample in (*OPINFOS.pick_samples(op, dtype), *real):
-                with self.noting():
+                with self.asking():
                     self.require_alert(
                         sample, lambda s=sample: self.cpu(op, copy_sample(s)), lambda s=sample: self.mps(op, s, device)
                     )
@@ -120,7 +122,7 @@ class TestDeterministic(Gradients):
     def test_deterministic_slopes(self, device: str, dtype: torch.dtype, op: OpInfo) -> None:
         with self.recording_kernels():
             for sample in OPINFOS.pick_samples(op, dtype, requires_grad=True):
-                with self.noting():
+                with self.asking():
                     self.require_alert(
                         sample,
                         lambda s=sample: run_backward(run_forward(op, copy_sample(s))[0]),

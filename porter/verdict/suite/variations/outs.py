@@ -153,8 +153,8 @@ def shift_outs(call: Call, overload: Overload, results: Sequence[torch.Tensor]) 
 
 def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]) -> Iterator[Varied]:
     """Yields samples in which a result is written to the memory of an argument of its type, for each such argument: all
-    of it, or as many of its first elements. A kernel that writes before all threads have read reads what it wrote.
-    Other results have their own.
+    of it, or its first element where the result has one. A kernel that writes before all threads have read reads what
+    it wrote. Other results have their own.
     """
     names = [each.name for each in overload._schema.arguments if each.is_out]
     places: list[tuple[Place, Any]] = [*enumerate(call.args), *call.kwargs.items()]
@@ -169,15 +169,17 @@ def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]
             sample = copy_sample(call.make_sample(overload, **others))
             shape = tuple(results[over].shape)
             sample.kwargs[WRITTEN_OVER] = {names[over]: (place, shape)}
-            part = "the first elements of " if over in smaller else ""
+            part = "the first element of " if over in smaller else ""
             yield f"{name_row(overload)}: {names[over]} over {part}argument {place}", sample
 
 
 def _holds(tensor: torch.Tensor, result: torch.Tensor) -> bool:
-    """Whether a tensor has the shape and type of a result, or is dense and has more elements."""
+    """Whether a tensor has the shape and type of a result, or is dense and has more elements than a result of one:
+    ATen promises nothing for results that overlap a part of an argument.
+    """
     if (tensor.dtype, tensor.layout) != (result.dtype, result.layout):
         return False
-    return tensor.shape == result.shape or (tensor.is_contiguous() and 0 < result.numel() < tensor.numel())
+    return tensor.shape == result.shape or (tensor.is_contiguous() and result.numel() == 1 < tensor.numel())
 
 
 def _gives(sample: SampleInput, results: Sequence[torch.Tensor]) -> bool:

@@ -49,11 +49,16 @@ def test_no_product_of_factors_vanishes(dtype: torch.dtype, count: int) -> None:
         assert bool(product.isfinite()) and bool(product > 0)
 
 
+@pytest.mark.parametrize("call", [torch.square, lambda x: torch.pow(x, 2), torch.linalg.vander])
+def test_powers_of_elements_are_no_products(call: Call) -> None:
+    assert not multiplies(call, SampleInput(torch.ones(4)))
+
+
 def test_elements_of_a_sum_stay_as_they_are() -> None:
     sample = SampleInput(torch.rand(3, 4), args=(1,))
     assert keep_products(find_op("sum"), sample, sample) is sample
     leaf = SampleInput(torch.rand(3, 4, requires_grad=True), args=(1,))
-    assert keep_products(find_op("prod"), leaf, leaf).input.requires_grad
+    assert keep_products(find_op("prod"), leaf, leaf) is leaf
 
 
 def lose(call: Call, first: float, count: float) -> Call:

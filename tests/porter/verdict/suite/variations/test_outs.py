@@ -14,7 +14,7 @@ from porter.verdict.suite.context import Context
 from porter.verdict.suite.opinfos import OpInfos
 from porter.verdict.suite.overloads import WRITTEN_OVER, call_overload, name_row, record_calls
 from porter.verdict.suite.samples import copy_sample, has_written_beside
-from porter.verdict.suite.variations.outs import PLACES, find_outs, list_outs
+from porter.verdict.suite.variations.outs import PLACES, find_outs, list_outs, share_memory
 from tests.porter.verdict.suite.variations.planted import find_op, list_different
 
 aten = torch.ops.aten
@@ -164,8 +164,16 @@ def test_a_result_that_is_written_before_its_argument_is_read_differs(base: str,
 
 
 @pytest.mark.parametrize("base", ["sum", "median", "var", "norm"])
-def test_a_result_over_the_first_elements_of_an_argument_is_written_last(base: str) -> None:
+def test_a_result_over_the_first_element_of_an_argument_is_written_last(base: str) -> None:
     _, op = find_op(base)
     opinfos = OpInfos(Context(bases=(base,), through=(op.full_name,)))
     different = list_different(clear_before, call_overload, list_outs(opinfos, op, torch.float32))
-    assert any(" over the first elements of argument 0" in label for label in different)
+    assert any(" over the first element of argument 0" in label for label in different)
+
+
+def test_a_result_of_several_elements_overlaps_no_part_of_an_argument() -> None:
+    _, op = find_op("var")
+    call = next(iter(record_calls(op, [SampleInput(torch.rand(5, 5), args=(1,))], ("var",))))
+    writing = next(find_outs(call.overload))
+    assert not list(share_memory(call, writing, [torch.rand(5)]))
+    assert list(share_memory(call, writing, [torch.rand(1)]))

@@ -46,3 +46,5 @@ def test_one_sample_of_each_argument_has_real_numbers() -> None:
     op = find_op("bincount")
     varied = list(list_real_others(OpInfos(Context(bases=("bincount",))), op, torch.int64))
     assert [label for label, _ in varied] == ["weights in float32"]
+    weights = varied[0][1].kwargs["weights"]
+    assert bool((weights == weights.round()).any()) and bool((weights != weights.round()).any())
