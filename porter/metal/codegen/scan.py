@@ -39,8 +39,8 @@ class ScanNest(SymbolicNest):
 
     @property
     def may_split(self) -> bool:
-        """Whether a row may have several threadgroups. What of a product stands between may be beyond all numbers where
-        no result is: it is not computed apart.
+        """Whether a row may have several threadgroups. A product may not: one of elements in the middle may overflow
+        where no product from the start of the row does.
         """
         return self.kind is ReductionKind.SUM
 

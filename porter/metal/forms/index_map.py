@@ -88,22 +88,23 @@ class AccessMode(Enum):
 INDEXED = (IndexRule.POSITION, IndexRule.ELEMENT)  # along a dimension
 _PADS = (IndexRule.PADDED, IndexRule.CLAMPED, IndexRule.REFLECTED)
 _POSITION = "d == dim ? long(index[i * index_stride]) : i"
+# The coordinate in the padded tensor, by `i`, the pad before it and the tensor's last coordinate.
+_PADDED_AT = {
+    IndexRule.PADDED: "{i} - {pad}",
+    IndexRule.CLAMPED: "clamp({i} - {pad}, index_t(0), {last})",
+    IndexRule.REFLECTED: "{last} - abs({last} - abs({i} - {pad}))",
+}
+_IN_LOOP = {"i": "i", "pad": "index_t(padding[d])", "last": "index_t({to}_sizes[d]) - 1"}  # over dimensions
 _AT = {
     IndexRule.REVERSED: ("const index_t at = reversed >> d & 1 ? index_t(sizes[d]) - 1 - i : i;",),
     IndexRule.REPEATED: ("const index_t at = i % index_t({to}_sizes[d]);",),
-    IndexRule.PADDED: ("const index_t at = i - index_t(padding[d]);",),
-    IndexRule.CLAMPED: ("const index_t at = clamp(i - index_t(padding[d]), index_t(0), index_t({to}_sizes[d]) - 1);",),
+    IndexRule.PADDED: (f"const index_t at = {_PADDED_AT[IndexRule.PADDED].format(**_IN_LOOP)};",),
+    IndexRule.CLAMPED: (f"const index_t at = {_PADDED_AT[IndexRule.CLAMPED].format(**_IN_LOOP)};",),
     IndexRule.REFLECTED: (
-        "const index_t last = index_t({to}_sizes[d]) - 1;",
-        "const index_t at = last - abs(last - abs(i - index_t(padding[d])));",
+        f"const index_t last = {_IN_LOOP['last']};",
+        f"const index_t at = {_PADDED_AT[IndexRule.REFLECTED].format(**_IN_LOOP | {'last': 'last'})};",
     ),
     IndexRule.POSITION: (f"const long at = {_POSITION};",),
-}
-# The same where the pad and the size of a dimension are variables.
-_PADDED_AT = {
-    IndexRule.PADDED: "{i} - {pad}",
-    IndexRule.CLAMPED: "clamp({i} - {pad}, index_t(0), {size} - 1)",
-    IndexRule.REFLECTED: "{size} - 1 - abs({size} - 1 - abs({i} - {pad}))",
 }
 _ROWS = 2  # that a thread of a pad has places of: with one, a pad of 16-bit elements took 1.5 times as long
 
@@ -382,7 +383,7 @@ def _write_places(form: IndexMap) -> Iterator[str]:
         yield f"const index_t {tensor}_step = {tensor}_strides[ndim - 1];"
         yield f"const index_t {tensor}_row_step = has_rows ? {tensor}_strides[ndim - 2] : 0;"
     row_at, column_at = (
-        _PADDED_AT[form.rule].format(i=i, pad=pad, size=size)
+        _PADDED_AT[form.rule].format(i=i, pad=pad, last=f"{size} - 1")
         for i, pad, size in (("row", "top", "height"), ("i", "left", "width"))
     )
     yield f"{KEY} elements[{_ROWS * PLACES}];"
