@@ -16,6 +16,7 @@ from aten_overlay.lint import Finding, MetalWarning, lint, warn, warn_of_launch
 from aten_overlay.metal import compiler as metal_compiler
 from aten_overlay.metal.build import Options, compile_kernels, host_names, preprocess, read_unit
 from aten_overlay.metal.language import write_flags
+from aten_overlay.metal.source.table import Value
 from aten_overlay.runs.journal import note_kernels
 from aten_overlay.runs.origin import EXTENSION, OPERATOR
 
@@ -181,5 +182,6 @@ def digest_front_end() -> str:
     return cache.digest(*code, metal_compiler.library_digest(), metal_compiler.version(found))
 
 
-def _value(text: str) -> int | float:
-    return float(text) if set(text) & set(".en") else int(text)
+def _value(text: str) -> Value:
+    numbers = tuple(float(number) if set(number) & set(".en") else int(number) for number in text.split(","))
+    return numbers if len(numbers) > 1 else numbers[0]

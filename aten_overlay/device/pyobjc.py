@@ -1,4 +1,4 @@
-"""pyobjc's modules `Metal`, `Foundation` and `objc`, over the stand-in of Apple's frameworks.
+"""pyobjc's modules `Metal`, `MetalPerformanceShaders`, `Foundation`, `objc`, over the stand-in of Apple's frameworks.
 
 A message is a method of the object, its colons written as underscores: `device.newBufferWithLength_options_(64, 0)`.
 All classes, constants and methods that the stand-in has are here, as its headers and its classes declare them. As with
@@ -25,7 +25,7 @@ from aten_overlay import toolchain
 from aten_overlay.apple import build
 
 HERE = Path(__file__).resolve().parent
-MODULES = ("objc", "Foundation", "Metal")
+MODULES = ("objc", "Foundation", "Metal", "MetalPerformanceShaders")
 _QUALIFIERS = "rnNoORVA"  # of a type's encoding: const, in, inout, out, ...
 _ENUMERATOR = re.compile(r"\b((?:MTL|NS)\w+)\s*=\s*([^,;{}]+?)\s*(?=[,}])")
 _CLASS, _TEXT = (
@@ -37,6 +37,9 @@ _COMMENT = re.compile(r"//[^\n]*")
 _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "addCompletedHandler:": ("@",), "addScheduledHandler:": ("@",), "notifyListener:atValue:block:": ("@", "Q"),
     "newBufferWithBytesNoCopy:length:options:deallocator:": ("^v", "Q"),
+    "newLibraryWithSource:options:completionHandler:": ("@", "@"),
+    "newFunctionWithName:constantValues:completionHandler:": ("@", "@"),
+    "newComputePipelineStateWithFunction:completionHandler:": ("@", "@"),
 }  # fmt: skip
 _INTEGERS = {
     "c": ctypes.c_int8, "C": ctypes.c_uint8, "s": ctypes.c_int16, "S": ctypes.c_uint16, "i": ctypes.c_int32,
@@ -523,7 +526,7 @@ def read_headers(folder: str) -> Mapping[str, object]:
             "MTLCopyAllDevices": lambda: (_create_device(),),
         },
     }  # fmt: skip
-    return {**names, **functions[folder]}
+    return {**names, **functions.get(folder, {})}
 
 
 def _create_device() -> Object:
@@ -532,6 +535,11 @@ def _create_device() -> Object:
     device = _receive("@", create(), False)
     assert isinstance(device, Object)
     return device
+
+
+def borrow(*, c_void_p: int | ctypes.c_void_p) -> Any:
+    """`objc.objc_object`: the object at an address that compiled code gives out."""
+    return _receive("@", (c_void_p.value or 0) if isinstance(c_void_p, ctypes.c_void_p) else c_void_p, False)
 
 
 class _Framework(ModuleType):
@@ -570,6 +578,7 @@ class _Finder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ == "objc":
             names = {"error": error, "varlist": varlist, "NULL": NULL, "nil": None, "YES": True, "NO": False}
+            names |= {"pyobjc_id": lambda receiver: receiver._pointer, "objc_object": borrow}
             vars(module).update(names, autorelease_pool=autorelease_pool, lookUpClass=find_class)
 
 

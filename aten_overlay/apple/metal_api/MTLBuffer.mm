@@ -111,6 +111,10 @@ id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceO
 }
 - (void)didModifyRange:(NSRange)range {
 }
+- (void)addDebugMarker:(NSString*)marker range:(NSRange)range {
+}
+- (void)removeAllDebugMarkers {
+}
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state {
   return MTLPurgeableStateNonVolatile;
 }
@@ -127,6 +131,9 @@ id<MTLBuffer> porter::metal::make_alias(void* bytes, size_t length, MTLResourceO
 }
 - (MTLStorageMode)storageMode {
   return MTLStorageMode((options_of((void*)self) & kStorageModes) >> 4);
+}
+- (MTLCPUCacheMode)cpuCacheMode {
+  return MTLCPUCacheMode(options_of((void*)self) & MTLResourceCPUCacheModeWriteCombined);
 }
 - (MTLHazardTrackingMode)hazardTrackingMode {
   return porter::metal::order::is_untracked((const void*)self) ? MTLHazardTrackingModeUntracked

@@ -53,6 +53,55 @@ class Kept {
   Object object_;
 };
 
+@implementation MTLCommandQueueDescriptor
+- (id)init {
+  if ((self = [super init])) {
+    _maxCommandBufferCount = 64;
+  }
+  return self;
+}
+- (id)copyWithZone:(NSZone*)zone {
+  MTLCommandQueueDescriptor* copied = [MTLCommandQueueDescriptor new];
+  copied.maxCommandBufferCount = self.maxCommandBufferCount;
+  return copied;
+}
+@end
+
+@implementation MTLCommandBufferDescriptor
+- (id)init {
+  if ((self = [super init])) {
+    _retainedReferences = YES;
+  }
+  return self;
+}
+- (id)copyWithZone:(NSZone*)zone {
+  MTLCommandBufferDescriptor* copied = [MTLCommandBufferDescriptor new];
+  copied.retainedReferences = self.retainedReferences;
+  copied.errorOptions = self.errorOptions;
+  return copied;
+}
+@end
+
+@implementation MTLComputePassDescriptor
++ (MTLComputePassDescriptor*)computePassDescriptor {
+  return [[self new] autorelease];
+}
+- (id)copyWithZone:(NSZone*)zone {
+  MTLComputePassDescriptor* copied = [MTLComputePassDescriptor new];
+  copied.dispatchType = self.dispatchType;
+  return copied;
+}
+@end
+
+@implementation MTLBlitPassDescriptor
++ (MTLBlitPassDescriptor*)blitPassDescriptor {
+  return [[self new] autorelease];
+}
+- (id)copyWithZone:(NSZone*)zone {
+  return [MTLBlitPassDescriptor new];
+}
+@end
+
 static CFTimeInterval seconds_now() {
   return static_cast<double>(clock_gettime_nsec_np(CLOCK_MONOTONIC)) * 1e-9;
 }
@@ -209,7 +258,13 @@ static Binding& binding_at(PorterComputeEncoder* encoder, NSUInteger index) {
   binding.block = porter_running_block();
   return binding;
 }
-static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
+static order::Touch touch_of(const char* start, size_t size, const void* buffer, bool writes, const char* what) {
+  const auto low = reinterpret_cast<uintptr_t>(start);
+  return {low, low + size, !writes, writes, {buffer}, what, low, ""};
+}
+// `find_threads` says the grid when the kernel runs.
+template <typename FindThreads>
+static void run(PorterComputeEncoder* encoder, FindThreads find_threads, Size group) {
   check_open(encoder);
   if (!encoder->_kernel) {
     porter::objc::fail("PTR124: a dispatch without a pipeline state");
@@ -217,14 +272,16 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   porter::metal::announce(encoder->_kernel, group);
   encoder->_arguments.block = porter_running_block();
   if (auto* later = timeline_of(encoder)) {
-    later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, threads,
-                group, place = encoder->_place] { porter::metal::launch(kernel, arguments, threads, group, place); },
-               "kernel `" + std::string(encoder->_kernel->host_name) + "`");
+    later->add([kept = Kept(encoder->_pipeline), kernel = encoder->_kernel, arguments = encoder->_arguments, find_threads,
+                group, place = encoder->_place] {
+      porter::metal::launch(kernel, arguments, find_threads(place), group, place);
+    }, "kernel `" + std::string(encoder->_kernel->host_name) + "`");
     return;
   }
   try {
     run_late_if_watched();
     order::begin(encoder->_place.queue);
+    const Size threads = find_threads(encoder->_place);
     porter::metal::launch(encoder->_kernel, encoder->_arguments, threads, group, encoder->_place);
   } catch (...) {
     encoder->_refused = true;  // its owner is gone by an exception: what comes next is not to blame
@@ -256,6 +313,11 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 }
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
   binding_at(self, index).offset = offset;
+}
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range {
+  for (NSUInteger i = 0; i < range.length; i++) {
+    [self setBuffer:buffers[i] offset:offsets[i] atIndex:range.location + i];
+  }
 }
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   constexpr NSUInteger kMost = 4096;
@@ -300,10 +362,31 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
   }
 }
 - (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
-  run(self, size_of(threads), size_of(group));
+  run(self, [grid = size_of(threads)](const order::Place&) { return grid; }, size_of(group));
 }
 - (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group {
-  run(self, {groups.width * group.width, groups.height * group.height, groups.depth * group.depth}, size_of(group));
+  [self dispatchThreads:MTLSizeMake(groups.width * group.width, groups.height * group.height, groups.depth * group.depth)
+      threadsPerThreadgroup:group];
+}
+- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
+                          indirectBufferOffset:(NSUInteger)offset
+                         threadsPerThreadgroup:(MTLSize)group {
+  if (!buffer || offset % sizeof(uint32_t) != 0) {
+    _refused = true;
+    porter::objc::fail("PTR124: an indirect dispatch takes a buffer and an offset that is a multiple of 4; the offset is " +
+                       std::to_string(offset) + (buffer ? "" : ", the buffer nil"));
+  }
+  _held.push_back([buffer retain]);
+  const auto read_grid = [address = (const void*)buffer, offset, size = size_of(group)](const order::Place& place) -> Size {
+    constexpr size_t kBytes = sizeof(MTLDispatchThreadgroupsIndirectArguments);
+    const char* bytes = porter::metal::bytes_of(address, offset, kBytes, "the grid of an indirect dispatch");
+    MTLDispatchThreadgroupsIndirectArguments read;
+    std::memcpy(&read, bytes, kBytes);
+    order::note(place, "an indirect dispatch", {touch_of(bytes, kBytes, address, false, "its grid")});
+    const auto& groups = read.threadgroupsPerGrid;
+    return {groups[0] * size.x, groups[1] * size.y, groups[2] * size.z};
+  };
+  run(self, read_grid, size_of(group));
 }
 - (MTLDispatchType)dispatchType {
   return _type;
@@ -314,10 +397,6 @@ static void run(PorterComputeEncoder* encoder, Size threads, Size group) {
 @end
 
 @implementation PorterBlitEncoder
-static order::Touch touch_of(const char* start, size_t size, const void* buffer, bool writes, const char* what) {
-  const auto low = reinterpret_cast<uintptr_t>(start);
-  return {low, low + size, !writes, writes, {buffer}, what, low, ""};
-}
 - (void)copyFromBuffer:(id<MTLBuffer>)source
           sourceOffset:(NSUInteger)sourceOffset
               toBuffer:(id<MTLBuffer>)destination
@@ -339,6 +418,10 @@ static order::Touch touch_of(const char* start, size_t size, const void* buffer,
     std::memset(to, value, range.length);
     order::note(place, "a fill", {touch_of(to, range.length, buffer, true, "its buffer")});
   });
+}
+// The host and the device see the same bytes here.
+- (void)synchronizeResource:(id<MTLResource>)resource {
+  check_open(self);
 }
 @end
 
@@ -402,6 +485,12 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   made->_place.concurrent = type == MTLDispatchTypeConcurrent;
   begin(self, made);
   return made;
+}
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)descriptor {
+  return [self computeCommandEncoderWithDispatchType:descriptor.dispatchType];
+}
+- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)descriptor {
+  return [self blitCommandEncoder];
 }
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder {
   PorterBlitEncoder* made = [[PorterBlitEncoder new] autorelease];
@@ -491,6 +580,16 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   tell_error(self);
   order::join_host(_clock);
 }
+- (void)pushDebugGroup:(NSString*)name {
+}
+- (void)popDebugGroup {
+}
+- (BOOL)retainedReferences {
+  return YES;
+}
+- (MTLCommandBufferErrorOption)errorOptions {
+  return MTLCommandBufferErrorOptionNone;
+}
 - (MTLCommandBufferStatus)status {
   if (_state == MTLCommandBufferStatusCommitted) {
     _later->hurry();  // who asks again and again waits
@@ -544,6 +643,9 @@ static void complete(PorterCommandBuffer* buffer, const std::string& error) {
   return made;
 }
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
+  return [self commandBuffer];
+}
+- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor {
   return [self commandBuffer];
 }
 - (id<MTLDevice>)device {

@@ -26,6 +26,15 @@ void _Block_release(const void* block);
 @end
 
 @implementation PorterEvent
+@dynamic label;
+- (void)setLabel:(NSString*)label {
+}
+- (NSString*)label {
+  return @"";
+}
+- (id<MTLDevice>)device {
+  return MTLCreateSystemDefaultDevice();
+}
 - (uint64_t)signaledValue {
   return _value;
 }
@@ -129,6 +138,17 @@ static MTLGPUFamily newest_family() {
   return static_cast<MTLGPUFamily>(1000 + (std::sscanf(name, "apple%d", &number) == 1 ? number : 5));
 }
 
+@implementation MTLArchitecture
+- (id)copyWithZone:(NSZone*)zone {
+  return [self retain];
+}
+// As Apple names them: generation 13 is family 7, M1, and so on; there is no family of generation 16 alone.
+- (NSString*)name {
+  const int family = static_cast<int>(newest_family() - MTLGPUFamilyApple1) + 1;
+  return porter::string("applegpu_g" + std::to_string(family + (family < 10 ? 6 : 7)) + "s");
+}
+@end
+
 @interface PorterDevice : NSObject <MTLDevice>
 @end
 
@@ -142,7 +162,61 @@ static MTLGPUFamily newest_family() {
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
   const MTLGPUFamily newest = newest_family();
   if (family >= MTLGPUFamilyMetal3) return newest >= MTLGPUFamilyApple7;
-  return family <= newest || family >= MTLGPUFamilyMac2;
+  return family <= newest || family >= MTLGPUFamilyMac1;
+}
+- (MTLArchitecture*)architecture {
+  return [[MTLArchitecture new] autorelease];
+}
+// Any number but 0, which stays the same.
+- (uint64_t)registryID {
+  return 0x100000001;
+}
+// The GPU of Apple silicon is built in, has no display of its own to lack, and no peers.
+- (MTLDeviceLocation)location {
+  return MTLDeviceLocationBuiltIn;
+}
+- (NSUInteger)locationNumber {
+  return 0;
+}
+- (uint64_t)maxTransferRate {
+  return 0;
+}
+- (uint64_t)peerGroupID {
+  return 0;
+}
+- (uint32_t)peerIndex {
+  return 0;
+}
+- (uint32_t)peerCount {
+  return 0;
+}
+- (BOOL)isLowPower {
+  return NO;
+}
+- (BOOL)isHeadless {
+  return NO;
+}
+- (BOOL)isRemovable {
+  return NO;
+}
+- (MTLArgumentBuffersTier)argumentBuffersSupport {
+  return MTLArgumentBuffersTier2;
+}
+// There are no textures here, nor what the three below ask for: a program takes its other path.
+- (MTLReadWriteTextureTier)readWriteTextureSupport {
+  return MTLReadWriteTextureTierNone;
+}
+- (BOOL)supportsDynamicLibraries {
+  return NO;
+}
+- (BOOL)supportsFunctionPointers {
+  return NO;
+}
+- (BOOL)supportsRaytracing {
+  return NO;
+}
+- (void)sampleTimestamps:(MTLTimestamp*)cpuTimestamp gpuTimestamp:(MTLTimestamp*)gpuTimestamp {
+  *cpuTimestamp = *gpuTimestamp = clock_gettime_nsec_np(CLOCK_MONOTONIC);
 }
 - (NSUInteger)maxBufferLength {
   return porter_memory_use().capacity;
@@ -161,6 +235,13 @@ static MTLGPUFamily newest_family() {
 }
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
   return porter::metal::make_library(defines(options) + porter::text(source), false, error);
+}
+- (void)newLibraryWithSource:(NSString*)source
+                     options:(MTLCompileOptions*)options
+           completionHandler:(MTLNewLibraryCompletionHandler)handler {
+  NSError* error = nil;
+  id<MTLLibrary> library = [[self newLibraryWithSource:source options:options error:&error] autorelease];
+  handler(library, error);
 }
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
   size_t size = 0;
@@ -188,6 +269,10 @@ static MTLGPUFamily newest_family() {
     porter::objc::fail("PTR124: newComputePipelineStateWithFunction was given nil" + porter::metal::missing_function());
   }
   return porter::metal::make_pipeline(function);
+}
+- (void)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                          completionHandler:(MTLNewComputePipelineStateCompletionHandler)handler {
+  handler([[self newComputePipelineStateWithFunction:function error:nil] autorelease], nil);
 }
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
                                                            options:(MTLPipelineOption)options
@@ -248,6 +333,12 @@ static MTLGPUFamily newest_family() {
 }
 - (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)count {
   return [self newCommandQueue];
+}
+- (id<MTLCommandQueue>)newCommandQueueWithDescriptor:(MTLCommandQueueDescriptor*)descriptor {
+  return [self newCommandQueue];
+}
+- (id<MTLEvent>)newEvent {
+  return [PorterEvent new];
 }
 - (id<MTLSharedEvent>)newSharedEvent {
   return [PorterEvent new];

@@ -37,44 +37,70 @@ using porter::metal::Library;
  @public
   std::string _text;
 }
-static std::string constant_text(const void* value, MTLDataType type) {
-  switch (type) {
-    case MTLDataTypeBool:
-      return *(const bool*)value ? "1" : "0";
-    case MTLDataTypeChar:
-      return std::to_string(*(const int8_t*)value);
-    case MTLDataTypeUChar:
-      return std::to_string(*(const uint8_t*)value);
-    case MTLDataTypeShort:
-      return std::to_string(*(const int16_t*)value);
-    case MTLDataTypeUShort:
-      return std::to_string(*(const uint16_t*)value);
-    case MTLDataTypeInt:
-      return std::to_string(*(const int32_t*)value);
-    case MTLDataTypeUInt:
-      return std::to_string(*(const uint32_t*)value);
-    case MTLDataTypeLong:
-      return std::to_string(*(const int64_t*)value);
-    case MTLDataTypeULong:
-      return std::to_string(*(const uint64_t*)value);
-    case MTLDataTypeFloat: {
-      char text[40];
-      std::snprintf(text, sizeof text, "%.9g", *(const float*)value);
-      return std::strpbrk(text, ".en") ? text : std::string(text) + ".0";
+template <typename T>
+static std::string numbers(const void* values, NSUInteger count) {
+  std::string text;
+  for (NSUInteger i = 0; i < count; i++) {
+    T value;
+    std::memcpy(&value, static_cast<const char*>(values) + i * sizeof value, sizeof value);
+    char number[40];
+    if constexpr (std::is_integral_v<T>) {
+      std::snprintf(number, sizeof number, "%s", std::to_string(value).c_str());
+    } else {
+      std::snprintf(number, sizeof number, "%.9g", static_cast<double>(value));
+      std::strcat(number, std::strpbrk(number, ".en") ? "" : ".0");
     }
-    default:
-      porter::objc::fail("PTR124: function constants of MTLDataType " + std::to_string((unsigned long)type) +
-                         " are not supported");
+    text += (i ? "," : "") + std::string(number);
   }
+  return text;
+}
+// A scalar of a function constant: its type, the bytes of one, and the text of `count` of them, with commas.
+struct ConstantType {
+  MTLDataType scalar;
+  size_t size;
+  std::string (*text)(const void* values, NSUInteger count);
+  bool has_vectors;  // of 2, 3 and 4, whose types have the numbers after the scalar's
+};
+static const ConstantType kConstantTypes[] = {
+    {MTLDataTypeFloat, 4, numbers<float>, true},      {MTLDataTypeHalf, 2, numbers<_Float16>, true},
+    {MTLDataTypeInt, 4, numbers<int32_t>, true},      {MTLDataTypeUInt, 4, numbers<uint32_t>, true},
+    {MTLDataTypeShort, 2, numbers<int16_t>, true},    {MTLDataTypeUShort, 2, numbers<uint16_t>, true},
+    {MTLDataTypeChar, 1, numbers<int8_t>, true},      {MTLDataTypeUChar, 1, numbers<uint8_t>, true},
+    {MTLDataTypeBool, 1, numbers<bool>, true},        {MTLDataTypeLong, 8, numbers<int64_t>, false},
+    {MTLDataTypeULong, 8, numbers<uint64_t>, false},  {MTLDataTypeBFloat, 2, numbers<__bf16>, false},
+};
+// The value's text, and how many bytes there are from one value of this type to the next.
+static std::pair<std::string, size_t> read_constant(const void* value, MTLDataType type) {
+  for (const ConstantType& constant : kConstantTypes) {
+    const NSUInteger count = type - constant.scalar + 1;
+    if (count >= 1 && count <= (constant.has_vectors ? 4 : 1)) {
+      return {constant.text(value, count), constant.size * (count == 3 ? 4 : count)};
+    }
+  }
+  porter::objc::fail("PTR124: function constants of MTLDataType " + std::to_string((unsigned long)type) +
+                     " are not supported");
 }
 - (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index {
-  _text += std::to_string(index) + "=" + constant_text(value, type) + "\n";
+  _text += std::to_string(index) + "=" + read_constant(value, type).first + "\n";
 }
 - (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name {
-  _text += porter::text(name) + "=" + constant_text(value, type) + "\n";
+  _text += porter::text(name) + "=" + read_constant(value, type).first + "\n";
+}
+- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range {
+  const char* value = static_cast<const char*>(values);
+  for (NSUInteger i = 0; i < range.length; i++) {
+    const auto [text, size] = read_constant(value, type);
+    _text += std::to_string(range.location + i) + "=" + text + "\n";
+    value += size;
+  }
+}
+- (void)reset {
+  _text.clear();
 }
 - (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
+  MTLFunctionConstantValues* copied = [MTLFunctionConstantValues new];
+  copied->_text = _text;
+  return copied;
 }
 @end
 
@@ -113,6 +139,26 @@ static std::string constant_text(const void* value, MTLDataType type) {
 }
 @end
 
+@implementation MTLFunctionDescriptor
++ (MTLFunctionDescriptor*)functionDescriptor {
+  return [[self new] autorelease];
+}
+- (id)copyWithZone:(NSZone*)zone {
+  MTLFunctionDescriptor* copied = [MTLFunctionDescriptor new];
+  copied.name = self.name;
+  copied.specializedName = self.specializedName;
+  copied.constantValues = self.constantValues;
+  copied.options = self.options;
+  return copied;
+}
+- (void)dealloc {
+  [_name release];
+  [_specializedName release];
+  [_constantValues release];
+  [super dealloc];
+}
+@end
+
 @interface PorterFunction : NSObject <MTLFunction> {
  @public
   const pm_kernel* _kernel;
@@ -120,8 +166,20 @@ static std::string constant_text(const void* value, MTLDataType type) {
 @end
 
 @implementation PorterFunction
+@dynamic label;
+- (void)setLabel:(NSString*)label {
+}
+- (NSString*)label {
+  return @"";
+}
 - (NSString*)name {
   return porter::string(_kernel->host_name);
+}
+- (MTLFunctionType)functionType {
+  return MTLFunctionTypeKernel;
+}
+- (MTLFunctionOptions)options {
+  return MTLFunctionOptionNone;
 }
 - (id<MTLDevice>)device {
   return MTLCreateSystemDefaultDevice();
@@ -151,6 +209,9 @@ static std::string constant_text(const void* value, MTLDataType type) {
 }
 - (NSUInteger)staticThreadgroupMemoryLength {
   return _kernel->static_threadgroup_bytes;
+}
+- (BOOL)supportIndirectCommandBuffers {
+  return NO;
 }
 - (id<MTLDevice>)device {
   return MTLCreateSystemDefaultDevice();
@@ -219,7 +280,7 @@ std::string porter::metal::missing_function() {
     return nil;
   }
   try {
-    const pm_kernel* kernel = _library->kernel(wanted, values->_text);
+    const pm_kernel* kernel = _library->kernel(wanted, values ? values->_text : "");
     PorterFunction* made = [PorterFunction new];
     made->_kernel = kernel;
     return made;
@@ -227,6 +288,23 @@ std::string porter::metal::missing_function() {
     set_error(error, failure.what());
     return nil;
   }
+}
+- (void)newFunctionWithName:(NSString*)name
+             constantValues:(MTLFunctionConstantValues*)values
+          completionHandler:(MTLFunctionHandler)handler {
+  NSError* error = nil;
+  id<MTLFunction> function = [[self newFunctionWithName:name constantValues:values error:&error] autorelease];
+  handler(function, error);
+}
+// The specialized name is for functions that other code calls; a kernel's is its own.
+- (id<MTLFunction>)newFunctionWithDescriptor:(MTLFunctionDescriptor*)descriptor error:(NSError**)error {
+  return [self newFunctionWithName:descriptor.name constantValues:descriptor.constantValues error:error];
+}
+- (MTLLibraryType)type {
+  return MTLLibraryTypeExecutable;
+}
+- (NSString*)installName {
+  return nil;
 }
 @end
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite, isnan
 
 from aten_overlay.errors import OverlayError
 from aten_overlay.metal.source.declarations import Entry, FunctionConstant, Instance, Unit, find_name
@@ -273,8 +274,16 @@ def _blank(text: str) -> str:
 
 def _constant_edit(source: Source, constant: FunctionConstant, value: Value | None) -> Edit:
     removal = _removal(source, constant.declaration)
-    literal = "0" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return Edit(removal.start, removal.end, f"constexpr {constant.type} {constant.name} = {constant.type}({literal});")
+    numbers = (0 if value is None else value,) if not isinstance(value, tuple) else value
+    literals = ", ".join(map(_literal, numbers))
+    return Edit(removal.start, removal.end, f"constexpr {constant.type} {constant.name} = {constant.type}({literals});")
+
+
+def _literal(number: float) -> str:
+    """A number as C++ reads it: it has no literal of infinities and of what is no number."""
+    if isinstance(number, float) and not isfinite(number):
+        return '__builtin_nan("")' if isnan(number) else f"{'-' * (number < 0)}__builtin_inf()"
+    return str(number).lower() if isinstance(number, bool) else repr(number)
 
 
 def _kernel_edits(unit: Unit, needed: list[Entry], rows: list[Row], target: Target) -> Iterator[Edit]:

@@ -21,7 +21,7 @@ from aten_overlay.metal.source.reach import shares_state, synchronizes
 from aten_overlay.metal.source.spaces import ERASED
 from aten_overlay.metal.source.syntax import Declaration
 
-Value = bool | int | float
+Value = bool | int | float | tuple[int | float, ...]  # several of a vector
 ABSENT = "absent"
 UNGROUPED = frozenset(
     ("buffer", "texture", "sampler", ABSENT, "thread_position_in_grid", "threads_per_grid", "grid_size", "grid_origin",
@@ -75,7 +75,7 @@ def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) 
     def lookup(name: str) -> int | None:
         if name in values:
             value = values[name]
-            return None if value is None else int(value)
+            return None if value is None or isinstance(value, tuple) else int(value)
         first, last = unit.values.get(name, (0, 0))
         return _condition(unit, first, last) if last else None
 
@@ -84,7 +84,7 @@ def _choose(unit: Unit, argument: Argument, values: Mapping[str, Value | None]) 
         while "is_function_constant_defined" in tokens:
             at = tokens.index("is_function_constant_defined")
             tokens[at : at + 4] = ["0" if values.get(tokens[at + 2]) is None else "1"]
-        return evaluate(tokens, lambda name: lookup(name) if name not in values else int(values[name] or 0))
+        return evaluate(tokens, lambda name: (lookup(name) or 0) if name in values else lookup(name))
 
     try:
         exists = _condition(unit, start, end)

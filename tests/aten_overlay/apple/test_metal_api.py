@@ -51,6 +51,9 @@ def tell() -> Callable[[str], str]:
         ("never_committed", "-1 -1 | left 0"),
         ("one_after_the_other", "committed | left 0"),
         ("macros", "named | left 0"),
+        ("specialized", "1.5 -2 -inf 1 7 65535 -1 -1 | left 0"),
+        ("indirect", "3 6 9 12 15 18 -1 -1 | left 0"),
+        ("described", "applegpu_g15s 1000 0 110 one3 | left 0"),
         ("math_modes", "0 0 1 0 1 | left 0"),
     ],
 )
@@ -75,6 +78,10 @@ def test_libraries_that_are_source_or_lie_beside_it_are_loaded_by_url(
     [
         ("gathered", "PTR124: kernel `gather`: index 4 is not in the argument buffer at buffer index 0"),
         ("short_bytes", "PTR126: kernel `sizes`: argument `sizes` takes 16 bytes; 12 are bound (buffer 1)"),
+        (
+            "indirect_past_the_end",
+            "PTR124: the grid of an indirect dispatch: bytes 24 to 36 are out of bounds for a buffer of 32",
+        ),
         ("unbound", "PTR124: kernel `scale`, argument `in` at buffer index 1: nothing is bound there"),
         ("beyond_offset", "PTR124: kernel `scale`, argument `out` at buffer index 0: offset 40 is beyond the buffer's"),
         ("beyond_table", "PTR124: kernel `scale`: buffer index 31 is beyond the argument table, which ends at 30"),

@@ -76,6 +76,13 @@ commands.commit()
 commands.waitUntilCompleted()
 assert struct.unpack("4f", buffer.contents().as_buffer(16)) == (7, 0, 0, 7.5)
 
+import MetalPerformanceShaders
+
+assert device.registryID() and device.isLowPower() is False and device.architecture().name().startswith("applegpu_g")
+assert MetalPerformanceShaders.MPSMatrixMultiplication and objc.objc_object(c_void_p=objc.pyobjc_id(buffer)) == buffer
+ready = []
+device.newLibraryWithSource_options_completionHandler_(SOURCE, None, lambda *both: ready.extend(both))
+assert list(ready[0].functionNames()) == ["scale"] and ready[1] is None, ready
 assert objc.lookUpClass("NSProcessInfo").processInfo().operatingSystemVersion().majorVersion == 26
 assert Foundation.NSURL.fileURLWithPath_("/a b").path() == "/a b"
 assert not hasattr(device, "newTextureWithDescriptor_") and not hasattr(Metal, "MTLTextureDescriptor")

@@ -4,6 +4,24 @@
 
 @protocol MTLCommandBuffer;
 
+@interface MTLCommandQueueDescriptor : NSObject <NSCopying>
+@property NSUInteger maxCommandBufferCount;
+@end
+
+@interface MTLCommandBufferDescriptor : NSObject <NSCopying>
+@property BOOL retainedReferences;
+@property MTLCommandBufferErrorOption errorOptions;
+@end
+
+@interface MTLComputePassDescriptor : NSObject <NSCopying>
++ (MTLComputePassDescriptor*)computePassDescriptor;
+@property MTLDispatchType dispatchType;
+@end
+
+@interface MTLBlitPassDescriptor : NSObject <NSCopying>
++ (MTLBlitPassDescriptor*)blitPassDescriptor;
+@end
+
 @protocol MTLFence <NSObject>
 @property(readonly) id<MTLDevice> device;
 @end
@@ -21,6 +39,7 @@
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range;
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
@@ -31,6 +50,9 @@
 - (void)waitForFence:(id<MTLFence>)fence;
 - (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group;
 - (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group;
+- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
+                          indirectBufferOffset:(NSUInteger)offset
+                         threadsPerThreadgroup:(MTLSize)group;
 @property(readonly) MTLDispatchType dispatchType;
 @end
 
@@ -41,6 +63,7 @@
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size;
 - (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value;
+- (void)synchronizeResource:(id<MTLResource>)resource;
 - (void)updateFence:(id<MTLFence>)fence;
 - (void)waitForFence:(id<MTLFence>)fence;
 @end
@@ -50,6 +73,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @protocol MTLCommandQueue <NSObject>
 - (id<MTLCommandBuffer>)commandBuffer;
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
+- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor;
 @property(readonly) id<MTLDevice> device;
 @property(copy) NSString* label;
 @end
@@ -57,7 +81,11 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @protocol MTLCommandBuffer <NSObject>
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder;
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)descriptor;
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder;
+- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)descriptor;
+- (void)pushDebugGroup:(NSString*)name;
+- (void)popDebugGroup;
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value;
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block;
@@ -66,6 +94,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (void)commit;
 - (void)waitUntilScheduled;
 - (void)waitUntilCompleted;
+@property(readonly) BOOL retainedReferences;
+@property(readonly) MTLCommandBufferErrorOption errorOptions;
 @property(readonly) MTLCommandBufferStatus status;
 @property(readonly) NSError* error;
 @property(readonly) CFTimeInterval GPUStartTime;

@@ -11,6 +11,7 @@
 @property(readonly) id<MTLDevice> device;
 @property(readonly) id<MTLHeap> heap;
 @property(readonly) MTLStorageMode storageMode;
+@property(readonly) MTLCPUCacheMode cpuCacheMode;
 @property(readonly) MTLHazardTrackingMode hazardTrackingMode;
 @property(readonly) MTLResourceOptions resourceOptions;
 @property(readonly) NSUInteger allocatedSize;
@@ -19,6 +20,8 @@
 @protocol MTLBuffer <MTLResource>
 - (void*)contents;
 - (void)didModifyRange:(NSRange)range;
+- (void)addDebugMarker:(NSString*)marker range:(NSRange)range;
+- (void)removeAllDebugMarkers;
 @property(readonly) NSUInteger length;
 @property(readonly) uint64_t gpuAddress;
 @end
@@ -42,6 +45,8 @@
 @end
 
 @protocol MTLEvent <NSObject>
+@property(readonly) id<MTLDevice> device;
+@property(copy) NSString* label;
 @end
 
 @protocol MTLSharedEvent;

@@ -1,6 +1,7 @@
 // What the Metal API does: kernels dispatched, and what its validation says.
 #include <Metal/Metal.h>
 
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 
@@ -43,6 +44,20 @@ kernel void lost_total(device float* out [[buffer(0)]], constant float* in [[buf
   float sum = simd_sum(in[i % 8]);
   if (i == 0) out[0] = sum;
 }
+constant half2 pair [[function_constant(0)]];
+constant float least [[function_constant(1)]];
+constant bool both [[function_constant(2)]];
+constant ushort first [[function_constant(3)]];
+constant ushort second [[function_constant(4)]];
+kernel void specialized(device float* out [[buffer(0)]]) {
+  out[0] = pair.x;
+  out[1] = pair.y;
+  out[2] = least;
+  out[3] = both;
+  out[4] = first;
+  out[5] = second;
+}
+kernel void ask_for_groups(device uint* groups [[buffer(0)]]) { groups[1] = 3; groups[2] = groups[3] = 1; }
 struct Table { device float* rows[4]; };
 kernel void gather(constant Table& table [[buffer(0)]], device float* out [[buffer(1)]],
                    uint i [[thread_position_in_grid]]) {
@@ -247,6 +262,101 @@ const char* gathered() {
     f.run(4, 4);
     f.show(out);
     [arguments setBuffer:f.in offset:0 atIndex:4];
+  });
+}
+
+// Constants of a vector, of an infinity, by name, and of a range.
+const char* specialized() {
+  return tell([](std::ostream& out, Fixture& f) {
+    const _Float16 pair[2] = {1.5, -2};
+    const float least = -INFINITY;
+    const bool both = true;
+    const uint16_t numbers[2] = {7, 65535};
+    MTLFunctionDescriptor* descriptor = [MTLFunctionDescriptor functionDescriptor];
+    MTLFunctionConstantValues* values = [[MTLFunctionConstantValues new] autorelease];
+    [values setConstantValue:pair type:MTLDataTypeHalf2 atIndex:0];
+    [values setConstantValue:&least type:MTLDataTypeFloat withName:@"least"];
+    [values setConstantValue:&both type:MTLDataTypeBool atIndex:2];
+    [values setConstantValues:numbers type:MTLDataTypeUShort withRange:NSMakeRange(3, 2)];
+    descriptor.name = @"specialized";
+    descriptor.constantValues = values;
+    [values reset];  // the descriptor has a copy
+    NSError* error = nil;
+    id<MTLLibrary> library = [[f.device newLibraryWithSource:[NSString stringWithUTF8String:kSource]
+                                                     options:nil
+                                                       error:&error] autorelease];
+    f.function = [library newFunctionWithDescriptor:descriptor error:&error];
+    if (!f.function) {
+      throw std::runtime_error([[error localizedDescription] UTF8String]);
+    }
+    f.state = [f.device newComputePipelineStateWithFunction:f.function error:&error];
+    [f.encoder setComputePipelineState:f.state];
+    [f.encoder setBuffer:f.out offset:0 atIndex:0];
+    f.run(1, 1);
+    f.show(out);
+  });
+}
+
+// A kernel says how many threadgroups the next one has, in a queue whose commands run late.
+const char* indirect() {
+  return tell([](std::ostream& out, Fixture& f) {
+    id<MTLBuffer> groups = [[f.device newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
+    id<MTLCommandQueue> queue = [[f.device newCommandQueueWithDescriptor:[[MTLCommandQueueDescriptor new] autorelease]]
+        autorelease];
+    id<MTLCommandBuffer> commands = [queue commandBufferWithDescriptor:[[MTLCommandBufferDescriptor new] autorelease]];
+    id<MTLComputeCommandEncoder> encoder =
+        [commands computeCommandEncoderWithDescriptor:[MTLComputePassDescriptor computePassDescriptor]];
+    const float by = 3;
+    f.use("ask_for_groups");
+    [encoder setComputePipelineState:[f.state autorelease]];
+    [encoder setBuffer:groups offset:0 atIndex:0];
+    [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    [f.function release];
+    f.use("scale");
+    [encoder setComputePipelineState:f.state];
+    const id<MTLBuffer> buffers[2] = {f.out, f.in};
+    const NSUInteger offsets[2] = {0, 4};
+    [encoder setBuffers:buffers offsets:offsets withRange:NSMakeRange(0, 2)];
+    [encoder setBytes:&by length:sizeof by atIndex:2];
+    [encoder dispatchThreadgroupsWithIndirectBuffer:groups
+                               indirectBufferOffset:4
+                              threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
+    [encoder endEncoding];
+    id<MTLBlitCommandEncoder> blit =
+        [commands blitCommandEncoderWithDescriptor:[MTLBlitPassDescriptor blitPassDescriptor]];
+    [blit synchronizeResource:f.out];
+    [blit endEncoding];
+    [commands commit];
+    [commands waitUntilCompleted];
+    f.show(out);
+  });
+}
+
+const char* indirect_past_the_end() {
+  return tell([](std::ostream& out, Fixture& f) {
+    f.use("ask_for_groups");
+    [f.encoder dispatchThreadgroupsWithIndirectBuffer:f.in
+                                 indirectBufferOffset:24
+                                threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  });
+}
+
+// What programs ask a device before they choose their kernels.
+const char* described() {
+  return tell([](std::ostream& out, Fixture& f) {
+    out << [[[f.device architecture] name] UTF8String] << " " << ([f.device registryID] != 0) << [f.device isLowPower]
+        << [f.device isRemovable] << [f.device supportsFunctionPointers] << " " << [f.device location] << " "
+        << [f.device supportsFamily:MTLGPUFamilyApple1] << [f.device supportsFamily:MTLGPUFamilyMac1]
+        << [f.device supportsFamily:MTLGPUFamilyApple10] << " ";
+    [f.device newLibraryWithSource:@"kernel void one(device float* o) { o[0] = 1; }"
+                           options:nil
+                 completionHandler:^(id<MTLLibrary> library, NSError*) {
+                   id<MTLFunction> function = [[library newFunctionWithName:@"one"] autorelease];
+                   [f.device newComputePipelineStateWithFunction:function
+                                               completionHandler:^(id<MTLComputePipelineState> state, NSError*) {
+                                                 out << [[state label] UTF8String] << [function functionType] << " ";
+                                               }];
+                 }];
   });
 }
 
