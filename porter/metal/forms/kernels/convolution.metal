@@ -154,6 +154,8 @@ kernel void direct(
   const device T* s = source + group * index_t(source_strides[0]);
   const index4 factor_steps(factor_strides[2], factor_strides[3], factor_strides[4], factor_strides[5]);
   const index4 bounds(0, places[0], places[1], places[2]), lengths(inner[0], inner[1], inner[2], inner[3]);
+  // The padding of an input is zeros, times which infinity is NaN. An output has none
+  const bool has_zeros = geometry[5] > 0;
   index_t begin = index_t(slice) * index_t(sizes[6]), lane = 0, lanes = 1, others = 1;
   index4 turn(0, 0, 1, 0);
   const index_t end = min(lengths[0] * lengths[1] * lengths[2], begin + index_t(sizes[6]));
@@ -170,12 +172,14 @@ kernel void direct(
   uint steps = 0;
   for (index_t line = begin; line < end; line += others) {
     const index4 place = here + steps_there.find(split);
-    if (is_within(place[1], bounds[1]) && is_within(place[2], bounds[2])) {
+    const bool is_line = is_within(place[1], bounds[1]) && is_within(place[2], bounds[2]);
+    if (is_line || has_zeros) {
       const index4 factor = split * factor_steps;
       const device T* factor_line = f + (factor[0] + factor[1] + factor[2]);
       for (index_t x = lane; x < lengths[3]; x += lanes) {
-        if (is_within(place[3] + x * steps_there.places[3], bounds[3])) {
-          const float value = static_cast<float>(s[place[0] + x * steps_there.offsets[3]]);
+        const bool is_inside = is_line && is_within(place[3] + x * steps_there.places[3], bounds[3]);
+        if (is_inside || has_zeros) {
+          const float value = is_inside ? static_cast<float>(s[place[0] + x * steps_there.offsets[3]]) : 0;
           sum += static_cast<float>(factor_line[x * factor_steps[3]]) * value;
         }
         // Few products are added up in a row, so that those of long rows are as exact

@@ -201,6 +201,22 @@ def test_any_sizes_and_strides(
     assert not differs(whole(), tensors, numbers, groups, slices, side)
 
 
+@pytest.mark.parametrize("side", (0, *SIDES))
+def test_infinity_times_padding_is_nan(side: int) -> None:
+    """As on the CPU, which multiplies the zeros of a padding too."""
+    numbers = {"padding": [1, 2, 0], "stride": [2, 1, 3], "dilation": [1, 2, 1]}
+    tensors = make_call(2, (2, 3), 1, (3, 6, 5), (2, 2, 3), numbers)
+    tensors["weight"][0, 0, 0] = torch.inf
+    padded = torch.nn.functional.pad(tensors["input"].abs() + 1, [0, 0, 2, 2, 1, 1])
+    expected = torch.nn.functional.conv3d(
+        padded, tensors["weight"], tensors["bias"], numbers["stride"], 0, numbers["dilation"]
+    )
+    tensors["input"] = tensors["input"].abs() + 1
+    result = convolve_by_kernel(whole(), Convolved.OUTPUT, tensors, numbers, 1, 2, side)
+    assert 0 < int(expected.isnan().sum()) < expected.numel()
+    assert torch.equal(result.isnan(), expected.isnan())
+
+
 def find_fault(library: Library, kernel: str) -> bool:
     """Whether convolutions with a kernel differ from those in float64 by more than rounding."""
     numbers = {"padding": [1, 2, 0], "stride": [2, 1, 3], "dilation": [1, 2, 1]}
