@@ -23,6 +23,17 @@ class MetalParameter:
 
 
 @dataclass(frozen=True)
+class Library:
+    """Source that stands before a kernel instead of porter's helpers, and its own names for types that Metal lacks."""
+
+    text: str
+    types: tuple[tuple[str, str], ...] = ()
+
+    def rename(self, metal: str) -> str:
+        return dict(self.types).get(metal, metal)
+
+
+@dataclass(frozen=True)
 class Kernel:
     """The body of a Metal kernel, with names for what it reads and writes.
 
@@ -41,6 +52,7 @@ class Kernel:
     tensors: bool = False
     row_contiguous: bool = True
     atomic_outputs: bool = False
+    library: Library | None = None
 
 
 @dataclass(frozen=True)

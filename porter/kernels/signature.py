@@ -7,7 +7,7 @@ import hashlib
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -144,6 +144,9 @@ _FILES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+HELPERS = frozenset(name for names in _FILES.values() for name in names)
+
+
 def helpers(words: Collection[str]) -> str:
     """The text of every helper that is among `words`."""
     return "".join(_read(file) for file, names in _FILES.items() if any(name in words for name in names))
@@ -214,10 +217,11 @@ def define(
     function: str,
 ) -> Definition:
     """The definition of `kernel` as a file of its own has it: the lines are not numbered as those of the script."""
+    inputs, outputs, template = _rename(kernel, inputs, outputs, template)
     body, header = _specialize(kernel, inputs)
     views = tensor_views(kernel)
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
-    before = helpers(_helper_words(body, header, views)) + textwrap.dedent(header).lstrip("\n")
+    before = _write_helpers(kernel, body, header, views) + textwrap.dedent(header).lstrip("\n")
     statements = _views(inputs, outputs, views) + textwrap.dedent(body).strip("\n").rstrip() + "\n"
     return Definition(before, _definition(function, kernel, buffers, template, statements), buffers)
 
@@ -230,10 +234,11 @@ def generate(
     template: tuple[TemplateArgument, ...] = (),
 ) -> Generated:
     """The source of `kernel` for operands of these types. The function's name holds a hash of everything else."""
+    inputs, outputs, template = _rename(kernel, inputs, outputs, template)
     body, header = _specialize(kernel, inputs)
     views = tensor_views(kernel)
     buffers = tuple(_buffers(kernel, inputs, outputs, views))
-    before = _START + helpers(_helper_words(body, header, views)) + _numbered(f"{kernel.name} header", header)
+    before = _START + _write_helpers(kernel, body, header, views) + _numbered(f"{kernel.name} header", header)
     statements = _views(inputs, outputs, views) + _numbered(f"{kernel.name} body", body)
     unnamed = _definition(_UNNAMED, kernel, buffers, template, statements)
     types = "".join(f"_{re.sub(r'[^A-Za-z0-9]', '', each.value)}" for each in template)
@@ -278,8 +283,20 @@ def _specialize(kernel: Kernel, inputs: Sequence[Operand]) -> tuple[str, str]:
     return body, header
 
 
-def _helper_words(body: str, header: str, views: Sequence[str]) -> frozenset[str]:
-    return words(body) | words(header) | ({"porter_tensor"} if views else frozenset())
+def _write_helpers(kernel: Kernel, body: str, header: str, views: Sequence[str]) -> str:
+    if kernel.library is not None:
+        return kernel.library.text
+    return helpers(words(body) | words(header) | ({"porter_tensor"} if views else frozenset()))
+
+
+def _rename(
+    kernel: Kernel, inputs: Sequence[Operand], outputs: Sequence[Operand], template: Sequence[TemplateArgument]
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...], tuple[TemplateArgument, ...]]:
+    """Operands and template arguments with the types that the kernel's library has for Metal's."""
+    rename = kernel.library.rename if kernel.library is not None else str
+    operands = ([replace(operand, metal=rename(operand.metal)) for operand in some] for some in (inputs, outputs))
+    values = tuple(replace(argument, value=rename(argument.value)) for argument in template)
+    return tuple(next(operands)), tuple(next(operands)), values
 
 
 def _buffers(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,9 +22,10 @@ from porter.core.errors import Place, PorterError
 from porter.core.setting import setting
 from porter.kernels.call import Call, Number, Output, Value, template_arguments
 from porter.kernels.definition import check_kernel, check_texts, is_name
-from porter.kernels.kernel import Kernel
+from porter.kernels.kernel import Kernel, Library
 from porter.kernels.launch import launch, prepare
 from porter.kernels.metal_kernel import write_options
+from porter.kernels.mlx.library import find_library
 from porter.kernels.validation import check_start, output_lengths, sizes, template_values
 
 # What MLX calls the types that Metal has, and torch.
@@ -143,12 +144,17 @@ class MetalFunction:
         return list(self._without_gradient(run)(*arrays)) if arrays else run()
 
     def _launch(self, call: Call, called: Place, verbose: bool) -> list[Any]:
-        prepared = prepare(self._kernel, call)
+        kernel = replace(self._kernel, library=self._find_library(call))
+        prepared = prepare(kernel, call)
         if verbose:
             print(f"Generated source code for `{self._kernel.name}`:\n```\n{prepared.generated.source}\n```")
         if (watcher := _watcher.get()) is not None:
             watcher(Launched(self._kernel, call, self._origin, called))
-        return [self._write(tensor) for tensor in launch(self._kernel, call, prepared)]
+        return [self._write(tensor) for tensor in launch(kernel, call, prepared)]
+
+    def _find_library(self, call: Call) -> Library | None:
+        has_complex = any(getattr(value, "dtype", None) == torch.complex64 for value in (*call.inputs, *call.outputs))
+        return find_library(Path(getattr(self._mx, "__file__", "")).parent, self._kernel, has_complex)
 
     def _without_gradient(self, run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         """`run` as a function that MLX knows to have no derivative: without it, one of zeros would come of it."""

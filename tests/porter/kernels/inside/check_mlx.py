@@ -133,6 +133,24 @@ def test_arguments_of_a_call_mean_what_they_mean_in_mlx(mx: Any) -> None:
     assert [float(value) for value in modes] == [0, 1]
 
 
+def test_kernels_use_what_the_headers_of_mlx_declare(mx: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "include" / "mlx" / "backend" / "metal" / "kernels"
+    folder.mkdir(parents=True)
+    (folder / "complex.h").write_text("#pragma once\nstruct complex64_t {\n  float real;\n  float imag;\n};\n")
+    include = '#include "mlx/backend/metal/kernels/complex.h"\n'
+    text = f"{include}{include}inline float cubed(float x) {{ return x * x * x; }}\nusing metal::uint2;\n"
+    (folder / "utils.h").write_text(text)
+    mx.__file__ = str(tmp_path / "core.so")
+    x, numbers = torch.arange(6.0), torch.complex(torch.arange(6.0), torch.ones(6))
+    body = "uint i = thread_position_in_grid.x; "
+    assert torch.equal(call(mx, body + "out[i] = cubed(x[i]);", [Array(x)], x), x**3)
+    got = call(
+        mx, body + "T y = x[i]; y.real *= 2; out[i] = y;", [Array(numbers)], numbers, template=[("T", mx.complex64)]
+    )
+    assert torch.equal(got, torch.complex(numbers.real * 2, numbers.imag))
+    assert torch.equal(call(mx, body + "out[i] = ceildiv(x_shape[0], 4) * x[i];", [Array(x)], x), 2 * x)  # porter's
+
+
 def test_memory_is_shared_and_strides_are_those_of_the_array(mx: Any) -> None:
     x = torch.arange(24.0).reshape(4, 6).t()[1:, ::2]
     assert torch.equal(call(mx, COPY, [Array(x)], x), x)
