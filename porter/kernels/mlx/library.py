@@ -40,7 +40,7 @@ def _read(folder: Path) -> Library | None:
         seen.add(name)
         lines = files.read_regular(folder / name).decode().splitlines()
         return "".join(
-            read(found[1]) if (found := _INCLUDE.match(line)) else f"{line}\n"
+            read(include[1]) if (include := _INCLUDE.match(line)) else f"{line}\n"
             for line in lines
             if line.strip() != "#pragma once"
         )
