@@ -9,6 +9,7 @@ using namespace pm::sanitizer;
 
 namespace {
 enum Operation : uint32_t { kConvert, kAdd, kSubtract, kMultiply, kWiden, kShift, kRound, kFloat, kSigned = 8 };
+enum Shift : uint32_t { kAmountAlone = 2, kToTheRight = 4 };
 constexpr const char* kNames[] = {"converts", "adds %lld and %lld", "subtracts %2$lld from %1$lld", "multiplies %lld and %lld", "", "shifts %lld left by %lld"};
 
 // The value of the low bits of a word, signed.
@@ -84,6 +85,10 @@ void pm_check_width(uint64_t a, uint64_t b, const pm_width_site* site) {
            static_cast<long long>(is_signed ? left : int64_t(a)), to == 11 ? "half" : "float", to);
     return;
   }
+  if (operation == kShift && bits >= 32 && b >= bits)
+    fail(s, PM_OVERFLOW, "PTR282: kernel `", place, pm_index(), "shifts %lld %s by %lld in %u bits on the way to an address: Metal shifts by %u",
+         static_cast<long long>(is_signed ? left : int64_t(a)), to & kToTheRight ? "right" : "left", static_cast<long long>(right), bits, uint32_t(b & (bits - 1)));
+  if (operation == kShift && to & kAmountAlone) return;
   const __int128 exact = compute(operation, left, right);
   // A count of 8 or 16 bits ends where it passes its largest value; what is taken from one may pass below 0.
   const bool is_count = to && right >= 0 && operation != kSubtract;

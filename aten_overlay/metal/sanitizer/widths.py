@@ -9,8 +9,9 @@ Metal's integers wrap. An unsigned sum counts where it fits neither as signed no
 
 A signed sum is followed further than an unsigned one, which may be a hash: back from a quotient, a remainder and a
 shift to the right. A signed product of numbers that addresses are computed of is a count, and matters where it is only
-compared. An integer that becomes a float and an integer again has to survive; one that is scaled in between is an
-approximation.
+compared. A shift by the width or more is none that an address needs, though Metal defines it: by the amount modulo the
+width, which data counts on. An integer that becomes a float and an integer again has to survive; one that is scaled in
+between is an approximation.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _OPERATIONS = {
 }
 _DIGITS = {"half": 11, "float": 24}  # bits of an integer that a float holds
 _SIGNED = 8  # in `pm_width_site.operation`
+_AMOUNT, _RIGHT = 2 << 16, 4 << 16  # what is checked of a shift: its amount alone; whether it is one to the right
 _LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
 _STORE = re.compile(rf"^  store (?:i\d+|half|float) (\S+), ptr ({LOCAL.pattern})[,\n]")
@@ -50,6 +52,7 @@ _COMPARED = re.compile(r"^(\w+) i\d+ (\S+), (\S+?)(?:,|$)")
 _RETURNED = re.compile(rf"^  ret i\d+ ({LOCAL.pattern})")
 _INDEX = re.compile(rf"\bi\d+ ({LOCAL.pattern})")
 _SUM = re.compile(r"^((?:nuw |nsw )*)i(8|16|32) (\S+), (\S+?)(?:,|$)")
+_SHIFT = re.compile(r"^(?:(?:nuw |nsw |exact )*)i(32|64) (\S+), (%\S+?)(?:,|$)")
 _CONVERSION = re.compile(rf"^(?:nneg )?i(\d+) ({LOCAL.pattern}) to i(\d+)")
 _ROUNDING = re.compile(rf"^(half|float) ({LOCAL.pattern}) to i(\d+)")
 _FLOATED = re.compile(rf"^(?:nneg )?i(16|32|64) ({LOCAL.pattern}) to (half|float)")
@@ -272,7 +275,11 @@ class _Function:
             return _Operation(number, bits, (floated[2],), is_float=True)
         summed = _SUM.match(rest) if opcode in ("add", "sub", "mul", "shl") else None
         if summed is None:
-            return None
+            shifted = _SHIFT.match(rest) if opcode in ("shl", "lshr", "ashr") else None
+            if shifted is None:
+                return None
+            number = _OPERATIONS["shl"] | _AMOUNT | (opcode != "shl") * _RIGHT | int(shifted[1]) << 8
+            return _Operation(number | (opcode == "ashr") * _SIGNED, int(shifted[1]), (shifted[2], shifted[3]))
         bits, unmarked = int(summed[2]), opcode == "shl" or summed[2] != "32"
         is_signed = _SIGNED if "nsw" in summed[1] or (unmarked and name in self.signed) else 0
         strict = bits < 32 and not is_signed and name in self.unsigned  # its operands had 32 bits, which clang has cut

@@ -35,6 +35,11 @@ def run(kernel: str, a: int, b: int) -> np.ndarray:
         ("conversion", 40000, 0, "converts 40000 to 16 bits on the way to an address: it becomes -25536"),
         ("narrow_size", 1 << 30, 4, "converts 4294967296 to 32 bits on the way to an address: it becomes 0"),
         ("shift", 1 << 20, 12, "shifts 1048576 left by 12 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
+        ("amount", 0, 32, "shifts 1 left by 32 in 32 bits on the way to an address: Metal shifts by 0"),
+        ("amount", 0, -1, "shifts 1 left by -1 in 32 bits on the way to an address: Metal shifts by 31"),
+        ("amount_to_the_right", 5, 0, "shifts 5 right by 32 in 32 bits on the way to an address: Metal shifts by 0"),
+        ("amount_of_signed", -5, 33, "shifts -5 right by 33 in 32 bits on the way to an address: Metal shifts by 1"),
+        ("amount_of_long", 0, 64, "shifts 1 left by 64 in 64 bits on the way to an address: Metal shifts by 0"),
         ("member", 65536, 65536, "multiplies 65536 and 65536 in 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
         ("array", 65536, 65536, "multiplies 65536 and 65536 in 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
         ("vector", 65536, 65536, "multiplies 65536 and 65536 in unsigned 32 bits on the way to an address: the result, 4294967296, is out of range and wraps to 0"),
@@ -105,6 +110,7 @@ def test_positions_of_16_bits_count_no_more_than_they_can(
         ("middle_repaired", 1 << 30, (1 << 30) + 5), ("only_compared_repaired", 65536, 32768), ("data_compared", 5, 0), ("hash_in_a_branch", 1 << 30, 0),
         ("through_float_repaired", 16777217, 0), ("through_float", 1 << 30, 0), ("scaled", 16777217, 0), ("counted_in_float", 16777217, 0),
         ("square_root", 16777217, 0), ("multiplied_and_added", 16777217, 0),
+        ("amount_repaired", 5, 0), ("rotated_hash", 5, 0), ("rotated_hash", 5, 40), ("bit_of_a_mask", 5, 34), ("amount_of_long", 0, 63),
     ],
 )  # fmt: skip
 def test_what_wraps_on_purpose_and_what_is_wide_enough_pass(kernel: str, a: int, b: int) -> None:

@@ -44,6 +44,32 @@ kernel void shift(ARGUMENTS) {
   uint base = uint(a) << b;  // shift
   out[i] = x[min(base, 7u)];
 }
+kernel void amount(ARGUMENTS) {
+  uint base = 1u << b;  // amount
+  out[i] = x[min(base, 7u)];
+}
+kernel void amount_to_the_right(ARGUMENTS) {
+  uint bucket = uint(a) >> (32 - b);  // amount_to_the_right
+  out[i] = x[min(bucket, 7u)];
+}
+kernel void amount_of_signed(ARGUMENTS) {
+  int last = a >> b;  // amount_of_signed
+  for (int at = 0; at < last; ++at) out[i] += x[at];
+}
+kernel void amount_of_long(ARGUMENTS) {
+  out[i] = x[min(1ul << b, 7ul)];  // amount_of_long
+}
+kernel void amount_repaired(ARGUMENTS) {
+  out[i] = x[b == 0 ? 0u : min(uint(a) >> (32 - b), 7u)];
+}
+kernel void rotated_hash(ARGUMENTS) {
+  uint h = (uint(a) << b) | (uint(a) >> (32 - b));
+  out[i] = x[h & 7u] + x[h % 8u];
+}
+kernel void bit_of_a_mask(ARGUMENTS) {
+  uint bit = (uint(a) >> b) & 1u;
+  if (bit != 0u) out[i] = float(1u << b) + x[bit];
+}
 struct Tile {
   int start, rows;
   Tile(int row, int columns, int many) {
