@@ -125,12 +125,17 @@ RULES: tuple[Rule, ...] = (
             "void f(constant void* x) { float y = *static_cast<device float*>(x); }",
             "void f(device const float* x) { constant float* y = (constant float*)x; }",
             "float g(thread float* p) { return *p; } float f(device float* x) { return g(x); }",
+            "float g(device float* p) { return *p; } kernel void f() { threadgroup vec<float, 2> x[4]; g(x); }",
+            "float g(thread float* p) { return *p; } void f(device float* x) { const device float* y = x + 1; g(y); }",
         ),
         (
             "void f(device float* x, constant float* y) { x[0] = y[0]; }",
             "float g(device float* p) { return *p; } float f(device float* x) { return g(x); }",
             "float f(constant void* x) { return *static_cast<constant float*>(x); }",
             "float f(device const char* x) { return *(device const float*)x + ((device float*)(x + 4))[0]; }",
+            "float g(threadgroup float* p, float v) { return v; } void f() { threadgroup float x[4], y = 1; g(x, y); }",
+            "float g(device int* p) { return 0; } void f() { { threadgroup int x[4]; } { device int* x = 0; g(x); } }",
+            "template <class P> float g(P p) { return *p; } void f() { threadgroup float x[4]; g(x); g(*x); g(x[0]); }",
         ),
     ),
     Rule(

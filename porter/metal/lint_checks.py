@@ -259,8 +259,11 @@ def mismatches(unit: Unit) -> Objection:
     once = (f for f in unit.functions if counts[f.name] == 1)
     signatures = {f.name: [p.space if p.indirections else "" for p in parameters(unit, f)] for f in once}
     for function in unit.functions:
-        spaces = {p.name: p.space for p in parameters(unit, function) if p.name and p.indirections and p.space}
         body = unit.within(function.body_start, function.body_end)
+        pointers = [(p.name, p.space) for p in parameters(unit, function) if p.name and p.indirections and p.space]
+        pointers += _local_pointers(body)
+        several = Counter(name for name, _ in pointers)
+        spaces = {name: space for name, space in pointers if several[name] == 1}  # others are hidden in a block
         for at, token in enumerate(body):
             space = spaces.get(token.text)
             if space is None or _previous(body, at) in (".", "->", "::"):
@@ -273,6 +276,22 @@ def mismatches(unit: Unit) -> Objection:
             expected = _argument_space(body, at, signatures)
             if expected and expected != space:
                 yield token, f"`{token.text}` is in `{space}` memory; what it is passed to wants `{expected}`"
+
+
+def _local_pointers(body: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
+    """The arrays and pointers that statements of a body declare with an address space: names, with their spaces."""
+    for at, token in enumerate(body):
+        if token.text not in _SPACES or _previous(body, at) not in (";", "{", "}", "const"):
+            continue
+        depth = stars = 0
+        for k in range(at + 1, len(body)):
+            text = body[k].text
+            if depth == 0 and text in ("[", "=", ";", "(", ",", ")", "{"):
+                if text == "[" or (stars and text in ("=", ";")):
+                    yield body[k - 1].text, token.text
+                break
+            depth += (text == "<") - {">": 1, ">>": 2}.get(text, 0)
+            stars += depth == 0 and text == "*"
 
 
 def is_written(body: tuple[Token, ...], at: int) -> bool:
