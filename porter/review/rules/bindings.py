@@ -13,6 +13,7 @@ from porter.languages.source import Function, parse_source
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import (
     Kernel,
+    builds_graph,
     find_kernels,
     find_metal_functions,
     find_named_kernels,
@@ -292,7 +293,7 @@ _LAYOUT = re.compile(
     r"stride|contiguous|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
 )
 TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
-_DENSE = re.compile(r"\b(\w+)(?:\.|->)is_contiguous\(")
+_DENSE = re.compile(r"\b(\w+)(?:\.value\(\))?(?:\.|->)is_contiguous\(")
 _DENSE_HINT = "Pass the strides, or call `contiguous()`; a view, a transposed tensor and `x[::2]` come too."
 _STRIDELESS = """void planted_mps(const Tensor& self, Tensor& out) {
   auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
@@ -311,6 +312,28 @@ _ASKING = """void planted_mps(const Tensor& self) {
 """
 
 
+_OPTIONAL = """void planted_mps(const Tensor& self, const std::optional<Tensor>& weight) {
+  TORCH_CHECK(weight.value().is_contiguous());
+  auto out = at::empty_like(self);
+  auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
+  mtl_setArgs(encoder, self, weight, out);
+}
+"""
+_LISTED_DENSE = """static void launch(const TensorList& edges) {
+  TORCH_INTERNAL_ASSERT(edges[0].is_contiguous());
+  auto state = lib.getPipelineStateForFunc("exp_dense_float_float");
+  mtl_setArgs(encoder, edges[0]);
+}
+static void planted(const TensorList& edges) {
+  std::vector<Tensor> dense(edges.size());
+  for (const auto i : c10::irange(edges.size())) {
+    dense[i] = edges[i].contiguous();
+  }
+  launch(dense);
+}
+"""
+
+
 @rule(
     Severity.WARNING,
     "Host code binds tensors to a kernel, and neither passes strides nor makes the tensors contiguous.",
@@ -320,8 +343,32 @@ _ASKING = """void planted_mps(const Tensor& self) {
             {f"{OPERATIONS}/Planted.mm": _ASKING.replace("  TORCH_CHECK(self.is_contiguous());\n", "")},
             before={f"{OPERATIONS}/Planted.mm": _ASKING},
         ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _OPTIONAL.replace("  TORCH_CHECK(weight.value().is_contiguous());\n", "")},
+            before={f"{OPERATIONS}/Planted.mm": _OPTIONAL},
+        ),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("edges[i].contiguous();", "edges[i];")},
+            before={f"{OPERATIONS}/Planted.mm": _LISTED_DENSE},
+        ),
     ),
     good=(
+        Case(
+            {
+                f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("edges[i].contiguous();", "edges[i];").replace(
+                    "launch(dense);", "launch(dense, edges[0].strides());"
+                )
+            },
+            before={f"{OPERATIONS}/Planted.mm": _LISTED_DENSE},
+        ),
+        Case(
+            {
+                f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("edges[i].contiguous();", "edges[i];").replace(
+                    "launch(dense);", "at::cat(dense);"
+                )
+            },
+            before={f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("launch(dense);", "at::cat(dense);")},
+        ),
         Case(
             {
                 f"{OPERATIONS}/Planted.mm": _ASKING.replace(
@@ -370,6 +417,30 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
                     f"`{function.name}` no longer asks whether `{name}` is contiguous, and its kernel gets no strides"
                 )
                 yield file.remark(function.start + (match.start() if match else 0), what, _DENSE_HINT)
+    for file in change.host:
+        yield from _find_undone(file)
+
+
+_COPIED = re.compile(r"\.contiguous\(\)(?=;)")
+_ASSIGNED = re.compile(r"(\w+)(?:\[\w+\])?\s*=[^=]")
+
+
+def _find_undone(file: ChangedFile) -> Iterator[Remark]:
+    """`a = b.contiguous();` that became `a = b;`, where `a` goes to code that launches a kernel without strides."""
+    lines = file.after.splitlines()
+    launching = (
+        {f.name for f in file.source.functions() if launches_kernel(file.text_of(f))} if file.is_readable else set()
+    )
+    asks = Counter(_LAYOUT.findall(file.after)) - Counter(_LAYOUT.findall(file.before))
+    for line, earlier in file.find_rewritten(_COPIED, ""):
+        assigned = _ASSIGNED.search(lines[line - 1])
+        if not assigned or asks:
+            continue
+        text, name = file.text_around(line), re.escape(assigned[1])
+        calls = "|".join(map(re.escape, sorted({*launching, "mtl_setArgs", "mtl_setBuffer", "bind_tensors"})))
+        if re.search(rf"\b(?:{calls})(?:<[^;()]*>)?\([^;]*\b{name}\b", text) and not builds_graph(text):
+            what = f"`{earlier}` made `{assigned[1]}` contiguous, and the kernel that reads it gets no strides"
+            yield Remark(file.path, line, what, _DENSE_HINT)
 
 
 _BOUND = re.compile(

@@ -109,10 +109,32 @@ _BY_ONE = """kernel void scale(device float* out [[buffer(0)]], constant uint& c
 _BY_ONE_IN_ORDER = _BY_ONE.replace("  out[lane] =", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  out[lane] =")
 
 
+_FILLED = """kernel void fill(device float* out [[buffer(0)]], uint lane [[thread_index_in_simdgroup]],
+    uint group [[simdgroup_index_in_threadgroup]]) {
+  threadgroup float parts[32];
+  if (group == 0) {
+    parts[lane] = 0;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (lane == 0) {
+    parts[group] = out[group];
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[lane] = parts[lane];
+}
+"""
+_BARRIER = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+
+
 @rule(
     Severity.ERROR,
     "A kernel reads threadgroup memory that other threads wrote, with no barrier between.",
     bad=(
+        Case(
+            {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER, "", 1)},
+            before={f"{KERNELS}/Planted.metal": _FILLED},
+        ),
         metal_case(_UNORDERED),
         metal_case(_REUSED),
         metal_case(_BY_ONE),
@@ -120,6 +142,14 @@ _BY_ONE_IN_ORDER = _BY_ONE.replace("  out[lane] =", "  threadgroup_barrier(mem_f
         Case({f"{KERNELS}/Planted.metal": _BY_ONE}, before={f"{KERNELS}/Planted.metal": _BY_ONE_IN_ORDER}),
     ),
     good=(
+        Case(
+            {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER + _BARRIER, _BARRIER)},
+            before={f"{KERNELS}/Planted.metal": _FILLED},
+        ),
+        Case(
+            {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER, "", 1).replace("[group]", "[lane]")},
+            before={f"{KERNELS}/Planted.metal": _FILLED.replace("[group]", "[lane]")},
+        ),
         metal_case(_BY_ONE_IN_ORDER),
         metal_case(_BY_ONE.replace("if (lane == 0)", "if (count == 0)")),
         metal_case(_BY_ONE.replace("  out[lane] =", "  if (lane == 0) out[lane] =")),
@@ -149,6 +179,44 @@ def missing_barrier(change: Change) -> Iterator[Remark]:
             yield from _check_array(kernel, name)
             yield from _check_turns(kernel, name)
             yield from _check_element(kernel, name)
+        yield from _find_joined(kernel, declared)
+
+
+def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
+    """A barrier that is gone from between two parts of a kernel which use an array, and of which one writes it.
+
+    The parts stay as they were. That the rule has found something else there before the change does not excuse it.
+    """
+    earlier = kernel.file.earlier.find_again(kernel.function) if kernel.file.earlier.is_readable else None
+    if earlier is None:
+        return
+    code = kernel.file.earlier.code
+    before = [token.text for token in code if earlier.body_start <= token.start < earlier.body_end]
+    after = [token.text for token in kernel.body]
+    for start, end in _list_barriers(before):
+        if before[:start] + before[end:] != after:
+            continue
+        around = [(0, 0), *_list_barriers(after), (len(after), len(after))]
+        first = max(close for _, close in around if close <= start)
+        last = min(begin for begin, _ in around if begin >= start)
+        for name in arrays:
+            # A type stands before the name where it is declared
+            uses = [at for at in range(first, last) if after[at : at + 2] == [name, "["]]
+            uses = [at for at in uses if after[at - 1] == "return" or not after[at - 1].isidentifier()]
+            places = {"".join(t.text for t in kernel.subscript(at + 1)) for at in uses}
+            is_split = any(at < start for at in uses) and any(at >= start for at in uses)
+            if is_split and len(places) > 1 and any(is_written(kernel.body, at) for at in uses):
+                what = f"a barrier is gone between two uses of `{name}` in kernel `{kernel.name}`"
+                hint = "Keep `threadgroup_barrier(mem_flags::mem_threadgroup)` between them."
+                at = next(at for at in uses if at >= start)
+                yield kernel.file.remark(kernel.body[at].start, what, hint)
+        return
+
+
+def _list_barriers(texts: list[str]) -> list[tuple[int, int]]:
+    """The tokens of each statement that is a barrier of a threadgroup."""
+    starts = [at for at, text in enumerate(texts) if text == "threadgroup_barrier"]
+    return [(at, _skip_brackets(texts, at + 1, "(", ")") + 1) for at in starts]
 
 
 def _check_element(kernel: Kernel, name: str) -> Iterator[Remark]:
@@ -486,6 +554,16 @@ _ROWS = """kernel void rows(device float* out [[buffer(0)]], constant uint& size
   out[0] = 1;
 }
 """
+_SUMMED = """kernel void put(device float* out [[buffer(0)]], constant void* steps [[buffer(1)]],
+    constant uint& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
+  constant long* strides = (constant long*)steps;
+  long offset = 0;
+  for (uint i = 0; i < count; i++) {
+    offset += index * strides[i];
+  }
+  out[offset] = 1;
+}
+"""
 _UNWIDENED = Case(
     {f"{KERNELS}/Planted.metal": _ROWS.replace("size_t(size)", "size")}, before={f"{KERNELS}/Planted.metal": _ROWS}
 )
@@ -513,8 +591,16 @@ _WIDENED = re.compile(
             _NARROW_HELPER.replace("uint offset = index.x * strides.x", "int offset = (strides.x + strides.y) / 2")
         ),
         _UNWIDENED,
+        Case(
+            {f"{KERNELS}/Planted.metal": _SUMMED.replace("long offset", "int offset")},
+            before={f"{KERNELS}/Planted.metal": _SUMMED},
+        ),
     ),
     good=(
+        Case(
+            {f"{KERNELS}/Planted.metal": _SUMMED.replace("long offset", "int offset").replace("out[offset]", "out[0]")},
+            before={f"{KERNELS}/Planted.metal": _SUMMED},
+        ),
         metal_case(_NARROW_OFFSET.replace("uint offset", "ulong offset")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("uint at =", "long at =")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("indices", "sizes")),
@@ -576,7 +662,11 @@ def index_width(change: Change) -> Iterator[Remark]:
                 yield _remark(
                     kernel, at, f"`{name}` of `{kernel.name}` holds an index of 64 bits, which may be negative"
                 )
-        yield from _find_accumulated(kernel, wide)
+        strides = {
+            name for space, kind, star, name in zip(texts, texts[1:], texts[2:], texts[3:], strict=False)
+            if space == "constant" and kind in _WIDE and star == "*"
+        }  # fmt: skip
+        yield from _find_accumulated(kernel, wide | strides)
     for file in change.metal:
         for line, earlier in file.find_rewritten(_WIDENED, r"\1\2"):
             names = {match[1] or match[2] for match in _WIDENED.finditer(earlier.split("//")[0])}
@@ -631,8 +721,9 @@ def _find_accumulated(kernel: Kernel, wide: set[str]) -> Iterator[Remark]:
         if token.text in narrow and body[at + 1].text == "+=":
             end = next((k for k in range(at, len(body)) if body[k].text == ";"), at)
             value = {later.text for later in body[at:end]}
-            addresses = _addresses(kernel, token.text)
-            if "*" in value and wide & value and addresses and kernel.file.touches(token.start, body[end].start):
+            declared = body[narrow[token.text]].start
+            is_new = kernel.file.touches(token.start, body[end].start) or kernel.file.is_added(declared)
+            if is_new and "*" in value and wide & value and _addresses(kernel, token.text):
                 yield _remark(
                     kernel, narrow[token.text], f"`{token.text}` of kernel `{kernel.name}` adds up offsets in 32 bits"
                 )
@@ -658,6 +749,10 @@ _COUNTING_PLAINLY = """void count(device uint* bins, uint at) {
   bins[at] += 1;
 }
 """
+_COUNTING_BY_CAST = """void count(device void* bins, uint at) {
+  *((device uint*)bins + at) += 1;
+}
+"""
 _COUNTING_LOCALLY = """void count(device uint* bins, uint at) {
   uint parts[4] = {0, 0, 0, 0};
   parts[at % 4] += 1;
@@ -673,6 +768,7 @@ _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
     bad=(
         metal_case(_ADDING),
         Case({f"{KERNELS}/Planted.metal": _COUNTING_PLAINLY}, before={f"{KERNELS}/Planted.metal": _COUNTING_UP}),
+        Case({f"{KERNELS}/Planted.metal": _COUNTING_BY_CAST}, before={f"{KERNELS}/Planted.metal": _COUNTING_UP}),
         metal_case(_BINNING),
     ),
     good=(
@@ -722,9 +818,11 @@ def shared_update(change: Change) -> Iterator[Remark]:
         for at, token in enumerate(body):
             if token.text not in _UPDATES or not function.file.is_added(token.start):
                 continue
-            start = next((k + 1 for k in range(at, 0, -1) if body[k].text in (";", "{", "}")), 0)
-            target = next((t.text for t in body[start:at] if t.text.isidentifier()), "")
-            is_memory = any(p.name == target and p.space == "device" for p in function.parameters)
+            start = next((k + 1 for k in range(at, -1, -1) if body[k].text in (";", "{", "}")), 0)
+            words = [t.text for t in body[start:at] if t.text.isidentifier()]
+            is_memory = "device" in words or any(
+                p.name in words[:1] and p.space == "device" for p in function.parameters
+            )
             if is_memory and (body[start].text == "*" or body[at - 1].text == "]"):
                 what = f"`{function.name}` updated memory atomically, and does not any more"
                 yield function.file.remark(token.start, what, _ATOMIC_HINT)
