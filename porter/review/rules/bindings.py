@@ -354,6 +354,10 @@ static void planted(const TensorList& edges) {
     ),
     good=(
         Case(
+            {f"{OPERATIONS}/Planted.mm": _OPTIONAL.replace("auto out", "Tensor out")},
+            before={f"{OPERATIONS}/Planted.mm": _OPTIONAL},
+        ),
+        Case(
             {
                 f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("edges[i].contiguous();", "edges[i];").replace(
                     "launch(dense);", "launch(dense, edges[0].strides());"
@@ -410,7 +414,8 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
         bound = {name for _, name, _ in list_bound(file.after, function)}
         for name in sorted({match[1] for match in _DENSE.finditer(earlier)} & bound):
             if not re.search(
-                rf"\b{re.escape(name)}\b(?:\.|->)(?:is_contiguous|contiguous|strides?|is_non_overlapping)", text
+                rf"\b{re.escape(name)}\b(?:\.value\(\))?(?:\.|->)(?:is_contiguous|contiguous|strides?|is_non_overlapping)",
+                text,
             ):
                 match = _BINDING.search(text)
                 what = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from porter.core.layout import OPERATIONS
+from porter.core.layout import KERNELS, OPERATIONS
 from porter.languages.source import Function
 from porter.metal.lint_checks import Parameter
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.metal_facts import Kernel
+from porter.review.metal_facts import Kernel, find_kernels, find_named_kernels
 from porter.review.rule import Case, Severity, host_case, rule
 from porter.review.rules.bindings import SIZES, TENSOR, list_bound, pair_launches
 from porter.review.rules.kernels import add_made
@@ -214,20 +214,32 @@ def _is_read_only(buffer: Parameter) -> bool:
 
 
 _VECTOR = re.compile(r"reinterpret_cast<\s*(?:(?:const|device|constant)\s+)+\w*[A-Za-z_](?P<width>[248])\s*\*>")
+_C_VECTOR = re.compile(
+    r"\(\s*(?:(?:const|device|constant)\s+)+\w*[A-Za-z_](?P<width>[248])\s*\*\s*\)\s*\(?&?(?P<name>\w+)"
+)
 _WIDE_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
     constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
   const float4 four = reinterpret_cast<device const float4*>(x)[index];
   out[index] = four.x + four.y + four.z + four.w;
 }
 """
+_BY_NAME = "reinterpret_cast<device const float4*>(x)"
 _WIDE_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads")
 
 
 @rule(
     Severity.WARNING,
     "A kernel reads several elements at once through a cast, and host code never asks whether they are aligned.",
-    bad=(host_case(_WIDE_HOST, _WIDE_KERNEL),),
+    bad=(
+        host_case(_WIDE_HOST, _WIDE_KERNEL),
+        host_case(_WIDE_HOST, _WIDE_KERNEL.replace(_BY_NAME, "((device const float4*)x)")),
+        host_case(_WIDE_HOST, _WIDE_KERNEL.replace(f"{_BY_NAME}[index]", "*(device const float4*)(x + index)")),
+    ),
     good=(
+        host_case(
+            _WIDE_HOST,
+            _WIDE_KERNEL.replace(_BY_NAME, "((device const float4*)x)").replace("const float* x", "const void* x"),
+        ),
         host_case(_WIDE_HOST.replace("  auto", "  TORCH_CHECK(self.storage_offset() % 4 == 0);\n  auto"), _WIDE_KERNEL),
         host_case(_WIDE_HOST, _TAILED_KERNEL),
     ),
@@ -237,7 +249,9 @@ def unaligned_vector(change: Change) -> Iterator[Remark]:
     for file, function, kernel in _pair_changed(change):
         text = file.text_of(function)
         body = kernel.file.after[kernel.function.body_start : kernel.function.body_end]
-        cast = _VECTOR.search(body)
+        typed = {buffer.name for buffer in kernel.buffers if "void" not in (t.text for t in buffer.tokens)}
+        casts = (match for match in _C_VECTOR.finditer(body) if match["name"] in typed)
+        cast = _VECTOR.search(body) or next(casts, None)
         if cast and not re.search(rf"%\s*\(?\w|align|& {int(cast['width']) - 1}\b", text):
             start = kernel.function.body_start + cast.start()
             what = f"kernel `{kernel.name}` reads vectors of {cast['width']}: nothing says that they are aligned"
@@ -424,11 +438,40 @@ def list_width(change: Change) -> Iterator[Remark]:
                 yield file.remark(start, what, "Give both sides numbers of the same size.")
 
 
+_BIND_HINT = "Bind every buffer of the kernel, in its order."
+_INDEXED = re.compile(r"\bmtl_setBuffer\([^;]*,\s*(\d+)\)|\batIndex:\s*(\d+)")
+_HELPED = re.compile(r"bind_\w+\(|\.\.\.")
+_WEIGHTED = _TAILED_HOST.replace("out, count);", "out);\n  if (self.defined())\n    mtl_setBuffer(encoder, self, 2);")
+_UNWEIGHTED = _WEIGHTED.replace("\n  if (self.defined())\n    mtl_setBuffer(encoder, self, 2);", "")
+_KERNEL_FILE = {f"{KERNELS}/Planted.metal": _TAILED_KERNEL}
+
+
 @rule(
     Severity.ERROR,
     "A kernel has more buffers than host code binds.",
-    bad=(host_case(_WIDE_HOST.replace("out, count", "out"), _TAILED_KERNEL),),
+    bad=(
+        host_case(_WIDE_HOST.replace("out, count", "out"), _TAILED_KERNEL),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _UNWEIGHTED + "// [encoder setBytes:]"},
+            before={f"{OPERATIONS}/Planted.mm": _WEIGHTED, **_KERNEL_FILE},
+        ),
+    ),
     good=(
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _WEIGHTED.replace("self, 2);", "self, 2);\n  // dense")},
+            before={
+                f"{OPERATIONS}/Planted.mm": _WEIGHTED.replace("self, 2)", "self, 2);\n    mtl_setBuffer(e, out, 3)"),
+                **_KERNEL_FILE,
+            },
+        ),
+        Case(
+            {
+                f"{OPERATIONS}/Planted.mm": _UNWEIGHTED.replace(
+                    "  [encoder", "  bind_weight(encoder, self);\n  [encoder"
+                )
+            },
+            before={f"{OPERATIONS}/Planted.mm": _WEIGHTED, **_KERNEL_FILE},
+        ),
         host_case(_WIDE_HOST, _TAILED_KERNEL),
         host_case(_WIDE_HOST.replace("out, count);", "out);\n  mtl_setBytes(encoder, count, 2);"), _TAILED_KERNEL),
     ),
@@ -443,7 +486,40 @@ def unbound_buffer(change: Change) -> Iterator[Remark]:
         if len(calls) == 1 and not by_hand and bound and max(bound) + 1 < len(kernel.buffers):
             missing = kernel.buffers[max(bound) + 1].name
             what = f"nothing binds `{missing}` of kernel `{kernel.name}`, which has {len(kernel.buffers)} buffers"
-            yield file.remark(function.start + calls[0].start(), what, "Bind every buffer of the kernel, in its order.")
+            yield file.remark(function.start + calls[0].start(), what, _BIND_HINT)
+    for file in change.host:
+        if file.is_readable and file.earlier.is_readable:
+            yield from _find_unbound(change, file)
+
+
+def _find_unbound(change: Change, file: ChangedFile) -> Iterator[Remark]:
+    """Functions that no longer bind an index which a kernel that they launch as before has a buffer for."""
+    old_file = ChangedFile(file.path, "", file.before)
+    for function in file.functions():
+        earlier = file.earlier.find_again(function)
+        if earlier is None or _HELPED.search(file.text_of(function)):
+            continue
+        lost = _list_indices(file.before, earlier) - _list_indices(file.after, function)
+        names = {named.prefix for named in find_named_kernels(file, function.start, function.end)}
+        if not lost or names != {named.prefix for named in find_named_kernels(old_file, earlier.start, earlier.end)}:
+            continue
+        prefixes = tuple(name.rstrip("_") for name in names if name)
+        changed = {metal.path for metal in change.metal}
+        for path, text in change.kernel_texts.items():
+            if path in changed or not any(prefix in text for prefix in prefixes):
+                continue
+            for kernel in find_kernels(ChangedFile(path, "", text)):
+                if kernel.name.startswith(prefixes) and min(lost) < len(kernel.buffers):
+                    buffer = kernel.buffers[min(lost)].name
+                    what = f"nothing binds `{buffer}` of kernel `{kernel.name}` any more"
+                    yield file.remark(function.name_start, what, _BIND_HINT)
+                    break
+
+
+def _list_indices(text: str, function: Function) -> set[int]:
+    """The indices that a function binds, by calls and by hand."""
+    by_hand = _INDEXED.finditer(text, function.body_start, function.body_end)
+    return {index for index, _, _ in list_bound(text, function)} | {int(match[1] or match[2]) for match in by_hand}
 
 
 _QUEUES = frozenset({"dispatch_sync", "dispatch_sync_with_rethrow"})
