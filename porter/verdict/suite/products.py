@@ -5,7 +5,8 @@ The product of a few hundred of OpInfo's elements is zero: a kernel that loses a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, product
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from porter.verdict.suite.leaves import compute_unless_refused, list_tensors, re
 from porter.verdict.suite.samples import copy_sample
 
 _FEW, _FEW_OF_HALVES = 120, 14  # no power of two with so large an exponent is out of range
+_EQUAL = 8  # such elements after each other
 _ODD = (3, -1, 5, -3, 7, 11)  # of integers, which overflow: no product of odd ones is zero
 
 
@@ -58,8 +60,8 @@ def _combines(op: Callable[..., Any], sample: SampleInput) -> bool:
 def make_factors(tensor: torch.Tensor) -> torch.Tensor:
     """Elements for a tensor of which no product vanishes or overflows, whichever of them it has, in whatever order.
 
-    Floating ones are of either sign, and but for a few spread over the tensor, which are two or a half, they are ones:
-    products are exact.
+    Floating ones are of either sign, and but for a few, which are two or a half, they are ones: products are exact.
+    These few are at the corners, where rows along each dimension begin and end, and spread over the tensor.
     """
     count = tensor.numel()
     generator = torch.Generator().manual_seed(0)
@@ -71,9 +73,22 @@ def make_factors(tensor: torch.Tensor) -> torch.Tensor:
         return choose(_ODD, count).to(tensor.dtype).view(tensor.shape)
     factors = choose((1.0, -1.0), count)
     few = min(count, _FEW_OF_HALVES if tensor.dtype is torch.float16 else _FEW)
-    places = (torch.arange(few) + torch.rand(few, generator=generator)).mul_(count / max(few, 1)).long()
-    factors[places.clamp_(max=count - 1)] *= choose((2.0, 0.5), few)
+    corners = torch.tensor([*islice(_list_corners(tensor.shape), (few + 1) // 2)], dtype=torch.int64)
+    others = few - len(corners)
+    spread = (torch.arange(others) + torch.rand(others, generator=generator)).mul_(count / max(others, 1)).long()
+    # Neighbors are equal: the product of a few that are lost is not one.
+    exponents = 1 - 2 * (torch.arange(few) // _EQUAL % 2)
+    factors[torch.cat([corners, spread.clamp_(max=count - 1)])] *= torch.exp2(exponents)
     return factors.to(tensor.dtype).view(tensor.shape)
+
+
+def _list_corners(shape: Sequence[int]) -> Iterator[int]:
+    """The places of the elements that are last or first in each dimension, that which is last in all first."""
+    for corner in product(*({size - 1: None, 0: None} for size in shape)):
+        place = 0
+        for at, size in zip(corner, shape, strict=True):
+            place = place * size + at
+        yield place
 
 
 def keep_products(op: Callable[..., Any], sample: SampleInput, resized: SampleInput) -> SampleInput:

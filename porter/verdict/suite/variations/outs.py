@@ -15,6 +15,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
 from porter.verdict.suite.arguments import Varied, keep_computed
+from porter.verdict.suite.consistency import OVER_A_PART
 from porter.verdict.suite.layouts import OFFSET
 from porter.verdict.suite.leaves import Place, compute
 from porter.verdict.suite.opinfos import OpInfos, is_pointwise, take_spread
@@ -169,8 +170,8 @@ def share_memory(call: Call, overload: Overload, results: Sequence[torch.Tensor]
             sample = copy_sample(call.make_sample(overload, **others))
             shape = tuple(results[over].shape)
             sample.kwargs[WRITTEN_OVER] = {names[over]: (place, shape)}
-            part = "the first element of " if over in smaller else ""
-            yield f"{name_row(overload)}: {names[over]} over {part}argument {place}", sample
+            whose = OVER_A_PART if over in smaller else " over "
+            yield f"{name_row(overload)}: {names[over]}{whose}argument {place}", sample
 
 
 def _holds(tensor: torch.Tensor, result: torch.Tensor) -> bool:

@@ -36,10 +36,10 @@ def test_one_factor_is_no_product() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.uint8])
-@pytest.mark.parametrize("count", [1, 3, 5000, LONG])
-def test_no_product_of_factors_vanishes(dtype: torch.dtype, count: int) -> None:
-    factors = make_factors(torch.empty(count, dtype=dtype))
-    assert factors.dtype is dtype and factors.shape == (count,)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (5000,), (LONG,), (3, 1, 700), (2, 2, 2, 2, 2)])
+def test_no_product_of_factors_vanishes(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    factors = make_factors(torch.empty(shape, dtype=dtype))
+    assert factors.dtype is dtype and factors.shape == shape
     if not dtype.is_floating_point:
         assert bool(factors.bitwise_and(1).all())
         return
@@ -47,6 +47,16 @@ def test_no_product_of_factors_vanishes(dtype: torch.dtype, count: int) -> None:
     for chosen in (largest[largest > 1], largest[largest < 1]):
         product = chosen.prod().to(dtype)
         assert bool(product.isfinite()) and bool(product > 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+@pytest.mark.parametrize("shape", [(1,), (512,), (1024,), (2, 1024), (1024, 3), (2, 3, 300)])
+def test_the_ends_of_rows_are_missed_in_products(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    factors = make_factors(torch.empty(shape, dtype=dtype))
+    for dim, size in enumerate(shape):
+        for end in (0, size - 1):
+            assert bool((factors.select(dim, end) != 1).any())
+            assert dtype is torch.int64 or bool((factors.select(dim, end).abs() != 1).any())
 
 
 @pytest.mark.parametrize("call", [torch.square, lambda x: torch.pow(x, 2), torch.linalg.vander])

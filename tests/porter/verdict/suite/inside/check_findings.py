@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from torch.testing._internal.opinfo.core import SampleInput
 
 import aten_overlay
-from porter.verdict.suite import compare, consistency, counters, execution, runner
+from porter.verdict.suite import compare, consistency, counters, execution, results, runner
 from porter.verdict.suite.context import Context
+from porter.verdict.suite.gradients import Gradients
+from porter.verdict.suite.overloads import WRITTEN_OVER
 
 device = aten_overlay.start()
 TEST = "test_output_grad_match_nn_functional_silu_mps_float16"
@@ -213,3 +216,45 @@ def test_results_of_another_type_alone(step: int, monkeypatch: pytest.MonkeyPatc
     [found] = runner.run(Context(bases=("abs",)), "test_output_match_abs_mps_int32")
     assert "torch.int16 != torch.int32" in found.reason
     assert {each.is_type for each in found.findings} == {not step}
+
+
+# As at::assert_no_overlap says it.
+OVERLAPS = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location."
+
+
+@pytest.mark.parametrize(
+    ("is_all", "error", "status"),
+    [(False, OVERLAPS, "passed"), (False, "no room", "failed"), (True, OVERLAPS, "failed")],
+    ids=["part of an argument", "for another reason", "all of an argument"],
+)
+def test_results_over_arguments_that_host_code_refuses(
+    is_all: bool, error: str, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = consistency.Consistency.mps_with_arguments
+    refused = []
+
+    def refuse(suite: Any, op: Any, sample: SampleInput, on: str) -> Any:
+        places = sample.kwargs.get(WRITTEN_OVER, {}).values()
+        arguments = {0: sample.input, **dict(enumerate(sample.args, 1)), **sample.kwargs}
+        if any((arguments[place].shape == shape) is is_all for place, shape in places):
+            refused.append(sample)
+            raise RuntimeError(error)
+        return right(suite, op, sample, on)
+
+    monkeypatch.setattr(consistency.Consistency, "mps_with_arguments", refuse)
+    [outcome] = runner.run(Context(bases=("sum",)), "test_outs_sum_mps_float32")
+    assert refused and outcome.status == status, outcome.reason
+
+
+def test_kernels_that_ran_before_an_error_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = count(1)
+    counters.install(lambda: {"put_float": next(times)}, device.fallbacks)
+
+    def end(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Gradients, "mps", end)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(Context(bases=("put",)), "test_deterministic_mode_put_mps_float32")
+    [record] = [record for test, record in results.records.items() if "put_mps" in test]
+    assert record.kernels["put_float"] > 0
