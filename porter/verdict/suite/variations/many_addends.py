@@ -39,6 +39,7 @@ from porter.verdict.suite.refusals import REFUSALS
 from porter.verdict.suite.resizing import resize_along
 from porter.verdict.suite.samples import copy_sample
 from porter.verdict.suite.sums import convert
+from porter.verdict.suite.torch_tools import Decomposing
 from porter.verdict.suite.variations.choice import choose_samples, list_flags, list_words, varies_in
 from porter.verdict.suite.variations.combines import has_other_tensors, is_finite
 from porter.verdict.suite.variations.more_indices import Way
@@ -310,11 +311,14 @@ def is_affine(op: OpInfo, sample: SampleInput, factor: torch.Tensor) -> bool:
 
 
 def has_nan_of_its_own(op: OpInfo, sample: SampleInput, dtype: torch.dtype) -> bool:
-    """Whether a result has NaN, and NaN and infinities are where double precision has them."""
+    """Whether a result has NaN, and double precision and torch's decomposition have NaN and infinities where it has."""
     results, exact = (_compute_floats(op, sample, each) for each in (dtype, torch.float64))
+    with Decomposing():
+        decomposed = _compute_floats(op, sample, dtype)
     alike = all(
         torch.equal(one.isnan(), other.isnan()) and torch.equal(one.isinf(), other.isinf())
-        for one, other in zip(results, exact, strict=True)
+        for others in (exact, decomposed)
+        for one, other in zip(results, others, strict=True)
     )
     return alike and any(bool(result.isnan().any()) for result in results)
 

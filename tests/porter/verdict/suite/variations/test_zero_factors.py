@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from porter.verdict.suite.torch_tools import Decomposing
 from porter.verdict.suite.variations.many_addends import INFINITE_INPUTS, ZERO_FACTORS
 from tests.porter.verdict.suite.variations.shown import Call, find_op, is_shown, is_shown_as_given, list_samples
 
@@ -75,6 +76,18 @@ def test_a_factor_of_zero_that_skips_infinity_is_found(wrong: Call) -> None:
     op = find_op("mm")
     assert not is_shown_as_given(op, wrong)
     assert is_shown(INFINITE_INPUTS, op, wrong)
+
+
+def test_nan_that_torchs_decomposition_has_not_is_no_promise() -> None:
+    """Batch norm takes the mean away before it multiplies, as CUDA's kernel does and the CPU's does not."""
+
+    def call(*args: Any) -> Any:
+        with Decomposing():
+            return torch.native_batch_norm(*args)
+
+    op = find_op("native_batch_norm")
+    assert not is_shown_as_given(op, call)
+    assert not is_shown(INFINITE_INPUTS, op, call)
 
 
 @pytest.mark.parametrize("name", ["nn.functional.layer_norm", "nn.functional.avg_pool2d", "fft.fft"])
