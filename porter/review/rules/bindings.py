@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from porter.core.layout import OPERATIONS
-from porter.languages.lexer import TokenKind
+from porter.languages.lexer import QUOTED, TokenKind
 from porter.languages.source import Function, parse_source
 from porter.review.change import Change, ChangedFile, Remark
 from porter.review.metal_facts import (
@@ -28,7 +29,8 @@ SIZES: Mapping[str, int] = {
     "half": 2, "bfloat": 2, "int": 4, "uint": 4, "int32_t": 4, "uint32_t": 4, "float": 4, "unsigned": 4,
     "long": 8, "ulong": 8, "int64_t": 8, "uint64_t": 8, "size_t": 8, "double": 8,
 }  # fmt: skip
-_SET = re.compile(r"\bmtl_setArgs(?P<first><\d+>)?\(\s*\w+\s*,(?P<arguments>[^;]*)\)\s*;")
+SET_ARGUMENTS = re.compile(r"\bmtl_setArgs(?P<first><\d+>)?\(\s*[\w.\->]+(?:\(\))?\s*,(?P<arguments>[^;]*)\)\s*;")
+_TEMPLATE = re.compile(r"(?<=\w)<[\w:*&<>,\s]*>(?=\s*(?:[({]|::))")
 _BYTES = re.compile(r"\bmtl_setBytes\(\s*\w+\s*,\s*(?P<name>\w+)\s*,\s*(?P<index>\d+)\s*\)")
 _BINDING_HOST = """void planted(const Tensor& self, Tensor& out) {
   int64_t rows = self.size(0);
@@ -110,13 +112,13 @@ def pair_launches(change: Change) -> Iterator[tuple[ChangedFile, Function, Kerne
 def _compare_bound(file: ChangedFile, function: Function, kernel: Kernel) -> Iterator[Remark]:
     for index, name, start in list_bound(file.after, function):
         kind_bound = _find_type(file.text_of(function), name)
-        size, element = _count_bytes(kind_bound)
+        size, element = count_bytes(kind_bound)
         if not size or index >= len(kernel.buffers):
             continue
         parameter = kernel.buffers[index]
         texts = [token.text for token in parameter.tokens]
-        kind = next((text for text in texts if _count_bytes(text)[0]), "")
-        read, element_read = _count_bytes(kind)
+        kind = next((text for text in texts if count_bytes(text)[0]), "")
+        read, element_read = count_bytes(kind)
         fits = element_read == element and read <= size
         if parameter.space == "constant" and "&" in texts and "array" not in texts and kind and not fits:
             what = f"`{name}` is {kind_bound}, and kernel `{kernel.name}` reads it as {kind}"
@@ -136,7 +138,7 @@ _LISTED = re.compile(r"std::array<(?P<element>\w+), (?P<count>\d+)>")
 _VECTOR = re.compile(r"(?P<packed>packed_)?(?P<element>u?char|u?short|u?int|u?long|half|float|bool)(?P<count>[234])")
 
 
-def _count_bytes(kind: str) -> tuple[int, int]:
+def count_bytes(kind: str) -> tuple[int, int]:
     """The size of a type of either side, and that of an element of it; zeros for one that is not known."""
     several = _LISTED.fullmatch(kind) or _VECTOR.fullmatch(kind)
     if several is None:
@@ -171,14 +173,27 @@ def _find_type(text: str, argument: str) -> str:
     return "int64_t" if _COUNTING.fullmatch(argument) else ""
 
 
+@lru_cache(maxsize=256)
+def blank_comments(text: str) -> str:
+    """A text with spaces for its comments: every other character stays where it is."""
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/") else match[0]
+
+    return re.sub(QUOTED, blank, text, flags=re.S)
+
+
 def list_bound(text: str, function: Function) -> Iterator[tuple[int, str, int]]:
     """The index, the text and the place of each argument that is bound."""
-    for match in _SET.finditer(text, function.body_start, function.body_end):
+    text = blank_comments(text)
+    for match in SET_ARGUMENTS.finditer(text, function.body_start, function.body_end):
         first = int(match["first"][1:-1]) if match["first"] else 0
         depth, parts = 0, [""]
-        for letter in match["arguments"]:
-            depth += (letter in "([{<") - (letter in ")]}>")
-            if letter == "," and depth == 0:
+        # `<` and `>` compare, too, and `->` has one
+        types = {at for template in _TEMPLATE.finditer(match["arguments"]) for at in range(*template.span())}
+        for at, letter in enumerate(match["arguments"]):
+            depth += (letter in "([{") - (letter in ")]}")
+            if letter == "," and depth == 0 and at not in types:
                 parts.append("")
             else:
                 parts[-1] += letter

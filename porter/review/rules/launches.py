@@ -6,12 +6,21 @@ import re
 from collections.abc import Iterator
 
 from porter.core.layout import KERNELS, OPERATIONS
+from porter.languages.lexer import Token
 from porter.languages.source import Function
 from porter.metal.lint_checks import Parameter
 from porter.review.change import Change, ChangedFile, Remark
-from porter.review.metal_facts import Kernel, find_kernels, find_named_kernels
+from porter.review.metal_facts import Kernel, NamedKernel, find_kernels, find_named_kernels
 from porter.review.rule import Case, Severity, host_case, rule
-from porter.review.rules.bindings import SIZES, TENSOR, list_bound, pair_launches
+from porter.review.rules.bindings import (
+    SET_ARGUMENTS,
+    SIZES,
+    TENSOR,
+    blank_comments,
+    count_bytes,
+    list_bound,
+    pair_launches,
+)
 from porter.review.rules.kernels import add_made
 
 _GROUPS = re.compile(r"dispatchThreadgroups\s*:")
@@ -213,9 +222,9 @@ def _is_read_only(buffer: Parameter) -> bool:
     return buffer.space != "device" or "const" in [token.text for token in buffer.tokens]
 
 
-_VECTOR = re.compile(r"reinterpret_cast<\s*(?:(?:const|device|constant)\s+)+\w*[A-Za-z_](?P<width>[248])\s*\*>")
-_C_VECTOR = re.compile(
-    r"\(\s*(?:(?:const|device|constant)\s+)+\w*[A-Za-z_](?P<width>[248])\s*\*\s*\)\s*\(?&?(?P<name>\w+)"
+_VECTOR = re.compile(
+    r"(?:(?P<by_name>reinterpret_cast<)|\()\s*(?=[\w\s]*\bdevice\b)(?:(?:const|device)\s+)+"
+    r"(?P<kind>(?:u?(?:char|short|int|long)|half|float|bfloat)(?P<width>[24]))\s*\*\s*[)>]\s*\(?&?(?P<name>\w+)"
 )
 _WIDE_KERNEL = """kernel void planted(device const float* x [[buffer(0)]], device float* out [[buffer(1)]],
     constant long& count [[buffer(2)]], uint index [[thread_position_in_grid]]) {
@@ -242,6 +251,16 @@ _WIDE_HOST = _TAILED_HOST.replace("dispatchThreadgroups", "dispatchThreads")
         ),
         host_case(_WIDE_HOST.replace("  auto", "  TORCH_CHECK(self.storage_offset() % 4 == 0);\n  auto"), _WIDE_KERNEL),
         host_case(_WIDE_HOST, _TAILED_KERNEL),
+        *(
+            host_case(_WIDE_HOST, _WIDE_KERNEL.replace("const float* x", f"const {buffer}* x").replace(_BY_NAME, cast))
+            for buffer, cast in (
+                ("float", "((device const packed_float4*)x)"),
+                ("float4", "((device const uint4*)x)"),
+                ("half4", "((device const half2*)x)"),
+                ("Block", "((device const Block_q4*)x)"),
+                ("float", "((constant int2*)&count)"),
+            )
+        ),
     ),
 )
 def unaligned_vector(change: Change) -> Iterator[Remark]:
@@ -249,14 +268,20 @@ def unaligned_vector(change: Change) -> Iterator[Remark]:
     for file, function, kernel in _pair_changed(change):
         text = file.text_of(function)
         body = kernel.file.after[kernel.function.body_start : kernel.function.body_end]
-        typed = {buffer.name for buffer in kernel.buffers if "void" not in (t.text for t in buffer.tokens)}
-        casts = (match for match in _C_VECTOR.finditer(body) if match["name"] in typed)
-        cast = _VECTOR.search(body) or next(casts, None)
+        sizes = {buffer.name: max(map(_count_aligned, buffer.tokens)) for buffer in kernel.buffers}
+        casts = (m for m in _VECTOR.finditer(body) if sizes.get(m["name"], 0) < count_bytes(m["kind"])[0])
+        cast = next((m for m in casts if m["by_name"] or sizes.get(m["name"])), None)
         if cast and not re.search(rf"%\s*\(?\w|align|& {int(cast['width']) - 1}\b", text):
             start = kernel.function.body_start + cast.start()
             what = f"kernel `{kernel.name}` reads vectors of {cast['width']}: nothing says that they are aligned"
             hint = "Take the vector path only where the storage offset and the sizes are multiples of the width."
             yield kernel.file.remark(start, what, hint)
+
+
+def _count_aligned(token: Token) -> int:
+    """The bytes that a value of this type is aligned to; 0 for what is no type of Metal."""
+    size, element = count_bytes(token.text)
+    return element if token.text.startswith("packed_") else size
 
 
 _PROFILED = """void planted(const Tensor& self) {
@@ -439,10 +464,17 @@ def list_width(change: Change) -> Iterator[Remark]:
 
 
 _BIND_HINT = "Bind every buffer of the kernel, in its order."
-_INDEXED = re.compile(r"\bmtl_setBuffer\([^;]*,\s*(\d+)\)|\batIndex:\s*(\d+)")
+_INDEXED = re.compile(
+    r"\bmtl_set(?:Buffer|Bytes)\([^;]*,\s*(\d+)\s*\)\s*;|\bsetB\w+\s*:[^;]*?\batIndex\s*:\s*(\d+)\s*\]"
+)
+_SETTING = re.compile(r"\b(?:mtl_set\w+\s*[(<]|setB\w+\s*[:(])")
+_ENCODERS = re.compile(r"\bmtl_set\w+(?:<\w+>)?\(\s*(\w+)\s*,|\[\s*(\w+)\s+set")
+_CALLED = re.compile(r"\b(?!mtl_set)(\w+)\s*(?:<[^;(){}]*>)?\(")
 _HELPED = re.compile(r"bind_\w+\(|\.\.\.")
 _WEIGHTED = _TAILED_HOST.replace("out, count);", "out);\n  if (self.defined())\n    mtl_setBuffer(encoder, self, 2);")
 _UNWEIGHTED = _WEIGHTED.replace("\n  if (self.defined())\n    mtl_setBuffer(encoder, self, 2);", "")
+_BY_HAND = "mtl_setBuffer(encoder, self, 0);\n  mtl_setBuffer(encoder, out, 1);\n  mtl_setBytes(encoder, count, 2);"
+_BOUND = "mtl_setArgs(encoder, self.contiguous(), out, count);"
 _KERNEL_FILE = {f"{KERNELS}/Planted.metal": _TAILED_KERNEL}
 
 
@@ -455,8 +487,50 @@ _KERNEL_FILE = {f"{KERNELS}/Planted.metal": _TAILED_KERNEL}
             {f"{OPERATIONS}/Planted.mm": _UNWEIGHTED + "// [encoder setBytes:]"},
             before={f"{OPERATIONS}/Planted.mm": _WEIGHTED, **_KERNEL_FILE},
         ),
+        *(
+            Case(
+                {
+                    f"{OPERATIONS}/Planted.mm": _WIDE_HOST.replace(
+                        _BOUND, _BY_HAND.replace("mtl_setBytes", "// ... mtl_setBytes")
+                    ),
+                    **kernels,
+                },
+                before={f"{OPERATIONS}/Planted.mm": _WIDE_HOST.replace(_BOUND, _BY_HAND), **_KERNEL_FILE},
+            )
+            for kernels in ({}, {f"{KERNELS}/Planted.metal": _TAILED_KERNEL + "// dense"})
+        ),
     ),
     good=(
+        *(
+            Case(
+                {f"{OPERATIONS}/Planted.mm": _WIDE_HOST.replace(_BOUND, binding)},
+                before={f"{OPERATIONS}/Planted.mm": _WIDE_HOST.replace(_BOUND, _BY_HAND), **_KERNEL_FILE},
+            )
+            for binding in (
+                _BY_HAND.replace("count, 2", "self.numel(), 2"),
+                _BY_HAND.replace("count, 2", "params.count, 2"),
+                _BY_HAND.replace("count, 2", "count, kCount"),
+                "unsigned at = 0;\n  for (const auto& t : {self, out}) {\n    mtl_setBuffer(encoder, t, at++);\n  }\n"
+                "  mtl_setBytes(encoder, count, 2);",
+                "set_arguments(encoder, self, out, count);",
+                "set_arguments(self.numel(), stream->commandEncoder(), self, out);",
+                "mtl_setArgs(stream->commandEncoder(), self, out, count);",
+                "mtl_setArgs(encoder, self_->tensor(), out, count);",
+                "mtl_setArgs(encoder, count > 4 ? self : other, out, count);",
+                "mtl_setArgs(encoder, self, out);\n  mtl_setBytes(encoder, self.numel(), 2);",
+            )
+        ),
+        *(
+            Case(
+                {f"{OPERATIONS}/Planted.mm": _WIDE_HOST.replace(_BOUND, "mtl_setArgs(encoder, self, out);")},
+                before={
+                    f"{OPERATIONS}/Planted.mm": _WIDE_HOST,
+                    f"{KERNELS}/Planted.metal": _TAILED_KERNEL.replace("constant long& count [[buffer(2)]], ", "")
+                    + _TAILED_KERNEL.replace("planted", name),
+                },
+            )
+            for name in ("planted_strided", "plantedness")
+        ),
         Case(
             {f"{OPERATIONS}/Planted.mm": _WEIGHTED.replace("self, 2);", "self, 2);\n  // dense")},
             before={
@@ -479,10 +553,10 @@ _KERNEL_FILE = {f"{KERNELS}/Planted.metal": _TAILED_KERNEL}
 def unbound_buffer(change: Change) -> Iterator[Remark]:
     """A buffer that nothing binds is what the launch before it bound there."""
     for file, function, kernel in _pair_changed(change):
-        text = file.text_of(function)
-        bound = {index for index, _, _ in list_bound(file.after, function)}
+        text = blank_comments(file.after)[function.start : function.end]
+        bound = _list_indices(file.after, function)
         calls = list(re.finditer(r"\bmtl_setArgs\b", text))
-        by_hand = re.search(r"setBuffer|setBytes\s*:|bind_\w+\(|\.\.\.|mtl_setBuffer", text)
+        by_hand = re.search(r"setBuffer|setBytes\s*:", text) or not _says_all(text)
         if len(calls) == 1 and not by_hand and bound and max(bound) + 1 < len(kernel.buffers):
             missing = kernel.buffers[max(bound) + 1].name
             what = f"nothing binds `{missing}` of kernel `{kernel.name}`, which has {len(kernel.buffers)} buffers"
@@ -492,33 +566,63 @@ def unbound_buffer(change: Change) -> Iterator[Remark]:
             yield from _find_unbound(change, file)
 
 
+def _says_all(code: str) -> bool:
+    """Whether every index that code without comments binds is read from it: none is computed or a helper's."""
+    if _HELPED.search(code) or len(_SETTING.findall(code)) > len(
+        [*_INDEXED.finditer(code), *SET_ARGUMENTS.finditer(code)]
+    ):
+        return False
+    names = {name for pair in _ENCODERS.findall(code) for name in pair if name} | {r"[\w.\->]*(?:[eE]ncoder|stream)"}
+    encoder = rf"\s*[&*]?(?:{'|'.join(sorted(names))})(?:\(\))?\s*[,)]"
+    ours = re.findall(rf"\bmtl_(?:set|dispatch)\w+(?:<\w+>)?\({encoder}", code)
+    return len(re.findall(rf"[(,]{encoder}", code)) <= len(ours)
+
+
 def _find_unbound(change: Change, file: ChangedFile) -> Iterator[Remark]:
     """Functions that no longer bind an index which a kernel that they launch as before has a buffer for."""
     old_file = ChangedFile(file.path, "", file.before)
+    changed = {metal.path for metal in change.metal}
     for function in file.functions():
         earlier = file.earlier.find_again(function)
-        if earlier is None or _HELPED.search(file.text_of(function)):
+        if earlier is None:
             continue
+        code = blank_comments(file.after)[function.start : function.end]
+        old_code = blank_comments(file.before)[earlier.start : earlier.end]
         lost = _list_indices(file.before, earlier) - _list_indices(file.after, function)
-        names = {named.prefix for named in find_named_kernels(file, function.start, function.end)}
-        if not lost or names != {named.prefix for named in find_named_kernels(old_file, earlier.start, earlier.end)}:
+        if not lost or not _says_all(code) or {*_CALLED.findall(code)} - {*_CALLED.findall(old_code)}:
             continue
-        prefixes = tuple(name.rstrip("_") for name in names if name)
-        changed = {metal.path for metal in change.metal}
-        for path, text in change.kernel_texts.items():
-            if path in changed or not any(prefix in text for prefix in prefixes):
-                continue
-            for kernel in find_kernels(ChangedFile(path, "", text)):
-                if kernel.name.startswith(prefixes) and min(lost) < len(kernel.buffers):
-                    buffer = kernel.buffers[min(lost)].name
-                    what = f"nothing binds `{buffer}` of kernel `{kernel.name}` any more"
-                    yield file.remark(function.name_start, what, _BIND_HINT)
-                    break
+        launched = list(find_named_kernels(file, function.start, function.end))
+        names = {named.prefix for named in launched if named.prefix}
+        if names != {named.prefix for named in find_named_kernels(old_file, earlier.start, earlier.end)}:
+            continue
+        texts = {path: t for path, t in change.kernel_texts.items() if any(n.rstrip("_") in t for n in names)}
+        kernels = [kernel for path, text in texts.items() for kernel in find_kernels(ChangedFile(path, "", text))
+                   if _is_launched(kernel, launched)]  # fmt: skip
+        signatures = {
+            kernel.function.signature
+            for metal in change.metal
+            for kernel in find_kernels(ChangedFile(metal.path, "", metal.before))
+        }
+        if any(k.file.path in changed and k.function.signature not in signatures for k in kernels):
+            continue
+        if kernels and all(min(lost) < len(kernel.buffers) for kernel in kernels):
+            buffer = kernels[0].buffers[min(lost)].name
+            what = f"nothing binds `{buffer}` of kernel `{kernels[0].name}` any more"
+            yield file.remark(function.name_start, what, _BIND_HINT)
+
+
+def _is_launched(kernel: Kernel, launched: list[NamedKernel]) -> bool:
+    """Whether one of the names that host code has is a kernel's: all of it, or what it begins with."""
+    return any(
+        kernel.name == named.prefix
+        or (named.prefix and not named.is_whole and f"{kernel.name}_".startswith(named.prefix))
+        for named in launched
+    )
 
 
 def _list_indices(text: str, function: Function) -> set[int]:
     """The indices that a function binds, by calls and by hand."""
-    by_hand = _INDEXED.finditer(text, function.body_start, function.body_end)
+    by_hand = _INDEXED.finditer(blank_comments(text), function.body_start, function.body_end)
     return {index for index, _, _ in list_bound(text, function)} | {int(match[1] or match[2]) for match in by_hand}
 
 
