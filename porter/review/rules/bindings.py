@@ -304,9 +304,10 @@ def _read_fields(tokens: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 _BINDING = re.compile(r"\bmtl_setArgs(?:<\w+>)?\(|\bmtl_setBuffer\(|\bsetBuffer:|\bbind_tensors\(")
-_LAYOUT = re.compile(
-    r"stride|contiguous|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
+_STRIDED = re.compile(
+    r"stride|TensorIterator|iter\b|is_dense|suggest_memory_format|needsGather|needs_gather|empty_like|clone\("
 )
+_LAYOUT = re.compile(rf"contiguous|{_STRIDED.pattern}")
 TENSOR = re.compile(r"\bTensor\s*&\s*(\w+)")
 _DENSE = re.compile(r"\b(\w+)(?:\.value\(\))?(?:\.|->)is_contiguous\(")
 _DENSE_HINT = "Pass the strides, or call `contiguous()`; a view, a transposed tensor and `x[::2]` come too."
@@ -347,6 +348,23 @@ static void planted(const TensorList& edges) {
   launch(dense);
 }
 """
+_COPYING_FIRST = """static void launch(const Tensor& x, Tensor& out) {
+  auto state = lib.getPipelineStateForFunc("exp_dense");
+  mtl_setArgs(encoder, x, out);
+}
+void planted(const Tensor& self, Tensor& out) {
+  auto x = self.contiguous();
+  launch(x, out);
+}
+"""
+_COPY = "dense[i] = edges[i].contiguous();"
+_LOOPING = _LISTED_DENSE.replace(f"{{\n    {_COPY}\n  }}", _COPY)
+
+
+def _undo(text: str) -> Case:
+    """A change that takes `contiguous()` out of an assignment."""
+    path = f"{OPERATIONS}/Planted.mm"
+    return Case({path: text.replace(".contiguous();", ";", 1)}, before={path: text})
 
 
 @rule(
@@ -366,8 +384,38 @@ static void planted(const TensorList& edges) {
             {f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace("edges[i].contiguous();", "edges[i];")},
             before={f"{OPERATIONS}/Planted.mm": _LISTED_DENSE},
         ),
+        _undo(_COPYING_FIRST),
+        _undo(_LOOPING),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace(".contiguous();", "; // strides")},
+            before={f"{OPERATIONS}/Planted.mm": _LISTED_DENSE.replace(".contiguous();", ".contiguous(); // strides")},
+        ),
+        *(
+            Case(
+                {f"{OPERATIONS}/Planted.mm": text.replace(f"  TORCH_CHECK(weight{get}is_contiguous());\n", "")},
+                before={f"{OPERATIONS}/Planted.mm": text},
+            )
+            for get, value in ((".value().", "weight.value()"), ("->", "*weight"))
+            for text in (
+                _OPTIONAL.replace("weight.value().", f"weight{get}").replace("self, weight,", f"self, {value},"),
+            )
+        ),
     ),
     good=(
+        _undo(_COPYING_FIRST.replace("x, out);\n}\nvoid", "x, out, x.strides(), out.strides());\n}\nvoid")),
+        _undo(_COPYING_FIRST.replace("launch(x, out)", "mtl_setArgs(encoder, x, out, x.strides(), out.strides())")),
+        _undo(
+            _COPYING_FIRST.replace("launch(x, out)", 'lib.exec_unary_kernel(TensorIterator::unary_op(out, x), "exp")')
+        ),
+        _undo(_COPYING_FIRST.replace("launch(x, out)", "auto y = out.expect_contiguous();\n  mtl_setArgs(encoder, y)")),
+        _undo(_COPYING_FIRST.replace("  launch", "  x = x.contiguous();\n  launch")),
+        _undo(_COPYING_FIRST.replace("  auto x", "  TORCH_CHECK(self.is_contiguous());\n  auto x")),
+        Case(
+            {f"{OPERATIONS}/Planted.mm": _COPYING_FIRST.replace("  launch", "  // x = self;\n  launch")},
+            before={
+                f"{OPERATIONS}/Planted.mm": _COPYING_FIRST.replace("  launch", "  // x = self.contiguous();\n  launch")
+            },
+        ),
         Case(
             {f"{OPERATIONS}/Planted.mm": _OPTIONAL.replace("auto out", "Tensor out")},
             before={f"{OPERATIONS}/Planted.mm": _OPTIONAL},
@@ -413,6 +461,7 @@ static void planted(const TensorList& edges) {
 )
 def ignored_strides(change: Change) -> Iterator[Remark]:
     """Host code that binds tensors to a kernel of its own passes their strides, or makes them contiguous (183065)."""
+    reported: set[tuple[str, int]] = set()
     for file, function in find_metal_functions(change):
         text = file.text_of(function)
         tensors = TENSOR.findall(function.params)
@@ -420,13 +469,14 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
             continue
         if match := _BINDING.search(text):
             what = f"`{function.name}` binds tensors and never looks at their strides"
+            reported.add((file.path, function.start))
             yield file.remark(function.start + match.start(), what, _DENSE_HINT)
     for file, function in find_metal_functions(change):
         text, earlier = file.text_of(function), file.text_before(function)
         layout = Counter(_LAYOUT.findall(text)) - Counter(_LAYOUT.findall(earlier))
-        if layout or "expect_contiguous" in text:
+        if layout or "expect_contiguous" in text or (file.path, function.start) in reported:
             continue
-        bound = {name for _, name, _ in list_bound(file.after, function)}
+        bound = {name.removeprefix("*").removesuffix(".value()") for _, name, _ in list_bound(file.after, function)}
         for name in sorted({match[1] for match in _DENSE.finditer(earlier)} & bound):
             if not re.search(
                 rf"\b{re.escape(name)}\b(?:\.value\(\))?(?:\.|->)(?:is_contiguous|contiguous|strides?|is_non_overlapping)",
@@ -436,30 +486,49 @@ def ignored_strides(change: Change) -> Iterator[Remark]:
                 what = (
                     f"`{function.name}` no longer asks whether `{name}` is contiguous, and its kernel gets no strides"
                 )
+                reported.add((file.path, function.start))
                 yield file.remark(function.start + (match.start() if match else 0), what, _DENSE_HINT)
     for file in change.host:
-        yield from _find_undone(file)
+        if file.is_readable:
+            yield from _find_undone(file, {start for path, start in reported if path == file.path})
 
 
 _COPIED = re.compile(r"\.contiguous\(\)(?=;)")
+_COPYING = re.compile(r"\b(?:expect_)?contiguous\(")
 _ASSIGNED = re.compile(r"(\w+)(?:\[\w+\])?\s*=[^=]")
 
 
-def _find_undone(file: ChangedFile) -> Iterator[Remark]:
+def _find_undone(file: ChangedFile, reported: set[int]) -> Iterator[Remark]:
     """`a = b.contiguous();` that became `a = b;`, where `a` goes to code that launches a kernel without strides."""
-    lines = file.after.splitlines()
-    launching = (
-        {f.name for f in file.source.functions() if launches_kernel(file.text_of(f))} if file.is_readable else set()
-    )
-    asks = Counter(_LAYOUT.findall(file.after)) - Counter(_LAYOUT.findall(file.before))
+    text = blank_comments(file.after)
+    launchers = {
+        function.name: function
+        for function in file.source.functions()
+        if launches_kernel(re.sub(r"\bexec_\w+", "", text[function.start : function.end]))
+    }
+    calls = "|".join(map(re.escape, sorted({*launchers, "mtl_setArgs", "mtl_setBuffer", "bind_tensors"})))
     for line, earlier in file.find_rewritten(_COPIED, ""):
-        assigned = _ASSIGNED.search(lines[line - 1])
-        if not assigned or asks:
+        inside = (f for f in file.functions() if file.line_at(f.start) <= line <= file.line_at(f.end))
+        assigned = [match[1] for match in _ASSIGNED.finditer(text.splitlines()[line - 1])]
+        function = next(inside, None)
+        if not assigned or function is None or function.start in reported:
             continue
-        text, name = file.text_around(line), re.escape(assigned[1])
-        calls = "|".join(map(re.escape, sorted({*launching, "mtl_setArgs", "mtl_setBuffer", "bind_tensors"})))
-        if re.search(rf"\b(?:{calls})(?:<[^;()]*>)?\([^;]*\b{name}\b", text) and not builds_graph(text):
-            what = f"`{earlier}` made `{assigned[1]}` contiguous, and the kernel that reads it gets no strides"
+        name, code = re.escape(assigned[-1]), text[function.start : function.end]
+        rest = "\n".join(text.splitlines()[line : file.line_at(function.end)])
+        call = re.search(rf"\b({calls})(?:<[^;()]*>)?\([^;]*\b{name}\b", rest)
+        if call is None or builds_graph(code):
+            continue
+        launcher = launchers.get(call[1])
+        callee = text[launcher.start : launcher.end] if launcher else ""
+        before = blank_comments(file.text_before(function) + (file.text_before(launcher) if launcher else ""))
+        asks, asked = Counter(_LAYOUT.findall(code + callee)), Counter(_LAYOUT.findall(before))
+        source = re.search(r"(\w+)(?:\[\w+\])?\.contiguous\(\)", earlier)
+        head = "\n".join(text.splitlines()[file.line_at(function.start) - 1 : line - 1])
+        is_dense = source and re.search(rf"\b{source[1]}\b[^;]*(?:contiguous|empty|zeros)\w*\(", head)
+        # Who copies elsewhere, or gets what is dense already, needs no copy here
+        copies = _COPYING.search(callee) or re.search(rf"\b{name}\b[\w.\->\[\]]*{_COPYING.pattern}", rest)
+        if not (asks - asked or not asked - asks or _STRIDED.search(code + callee) or copies or is_dense):
+            what = f"`{earlier}` made `{assigned[-1]}` contiguous, and the kernel that reads it gets no strides"
             yield Remark(file.path, line, what, _DENSE_HINT)
 
 
