@@ -106,9 +106,9 @@ def watch_widths(module: str) -> str:
             operations = dict.fromkeys(o for value, o in described if flow.matters(_at(name, value), o))
             placed = _LOCATION.search(line) if operations else None
             place = places.find(placed[1]) if placed else None
-            for operation, (path, at_line) in ((operation, place) for operation in operations if place):
-                file = f"@pm.width.file.{files.setdefault(path, len(files))}"
-                site = f"{{ ptr {file}, i32 {at_line}, i32 {operation.number} }}"
+            for operation in operations if place else ():
+                file = f"@pm.width.file.{files.setdefault(place[0], len(files))}"
+                site = f"{{ ptr {file}, i32 {place[1]}, i32 {operation.number} }}"
                 site_number = sites.setdefault(site, len(sites))
                 pieces += operation.write(numbers, f"@pm.width.{site_number}")
             pieces.append(f"{line}\n")
@@ -257,15 +257,16 @@ class _Function:
             yield called[1] or self.find_place(_read_arguments(called[3])[0]), described
             if vectors[4]:
                 yield self.find_place(pair[0]), described
+
         elif called and (floated := _FLOATED_VECTOR.match(called[2])):
             vector, *numbers = _read_arguments(called[3])
             digits, is_vector = _DIGITS[_FLOATS[floated[1]]], called[2].endswith("EEE")
-            for kind, argument in zip(floated[3], numbers, strict=False):
+            for kind, number in zip(floated[3], numbers, strict=False):
                 bits = _BITS.get(kind, 0)
-                if bits > digits and argument.startswith("%"):
+                if bits > digits and number.startswith("%"):
                     code = _OPERATIONS["sitofp"] | _SIGNED * (kind in "ils") | bits << 8 | digits << 16
                     elements = int(floated[2]) if is_vector else 0
-                    yield self.find_place(vector), _Operation(code, bits, (argument,), elements=elements, is_float=True)
+                    yield self.find_place(vector), _Operation(code, bits, (number,), elements=elements, is_float=True)
 
     def describe(self, name: str, opcode: str, rest: str) -> _Operation | None:
         """What is checked of an operation on its way to an address; None for nothing."""
