@@ -40,13 +40,12 @@ _OPERATIONS = {
     "sitofp": 7,
     "uitofp": 7,
 }
-_FLOATS = {"f": "float", "DF16_": "half"}  # by what their names are mangled to
 _DIGITS = {"half": 11, "float": 24}  # bits of an integer that a float holds
 _SIGNED = 8  # in `pm_width_site.operation`
 _AMOUNT, _RIGHT = 2 << 16, 4 << 16  # what is checked of a shift: its amount alone; whether it is one to the right
 _LINE = re.compile(rf"^  ({LOCAL.pattern}) = (?:tail )?(\w+) (.*)$")
 _CALL = re.compile(rf"^  (?:({LOCAL.pattern}) = )?(?:tail )?call [^@\n]*(@[-\w.$]+)\((.*)\)[^()]*$")
-_STORE = re.compile(rf"^  store (?:i\d+|half|float|<[^>]*>) (\S+), ptr ({LOCAL.pattern})[,\n]")
+_STORE = re.compile(rf"^  store (?:i\d+|half|float) (\S+), ptr ({LOCAL.pattern})[,\n]")
 _LOAD = re.compile(rf"^(?:i\d+|half|float), ptr ({LOCAL.pattern})\b")
 _POINTER = re.compile(rf"^ptr, ptr ({LOCAL.pattern})\b")
 _COMPARED = re.compile(r"^(\w+) i\d+ (\S+), (\S+?)(?:,|$)")
@@ -64,10 +63,7 @@ _SHARED = "%#"  # what the names of members begin with, which belong to no funct
 _PLAIN = re.compile(r'^%(?:"struct\.metal::(?:vec|packed)[^"]*"|struct\.anon[.\d]*|union\.anon[.\d]*)$')
 _FILLED = re.compile(r"^@(?:_ZN5metal3vecI\w+EE(?:C[12]|aS)|llvm\.mem(?:cpy|move)\.)")  # their first argument
 _VECTORS = re.compile(r"^@_ZN5metal(?:(ml|pl|mi)ERKNS_)?3vecI([ijstahc])Li(\d)EE(?:ES\d_|(mL|pL|mI)ERKS\d_)$")
-# A vector of floats that is made of one of integers, or of integers; one of integers that is made of one of floats.
-_FLOATED_VECTOR = re.compile(r"^@_ZN5metal3vecI(f|DF16_)Li(\d)EEC[12]I([a-z]+)vE(?:ERKNS0_IT_Li\dEEE|ET_.*)$")
-_ROUNDED_VECTOR = re.compile(r"^@_ZN5metal3vecI[ahcstijlm]Li\dEEC[12]I(?:f|DF16_)vEERKNS0_IT_Li\dEEE$")
-_BITS = dict.fromkeys("lm", 64) | dict.fromkeys("ij", 32) | dict.fromkeys("st", 16) | dict.fromkeys("ahc", 8)
+_BITS = dict.fromkeys("ij", 32) | dict.fromkeys("st", 16) | dict.fromkeys("ahc", 8)
 _LOCATION = re.compile(r"!dbg !(\d+)")
 _MARKS = re.compile(r"(= (?:add|sub|mul|shl)) (?:nuw |nsw )+")
 _POINTED = re.compile(r"(= getelementptr) (?:inbounds |nusw |nuw )+")
@@ -83,7 +79,6 @@ _LIBRARY = "@_ZN5metal"  # whose functions pass numbers on: `min`, `max`, `clamp
 _COPYING = re.compile(
     r"^@_ZN5metal(?:7precise|4fast)?"
     r"(?:3abs|4fabs|4ceil|5clamp|5floor|3max|4fmax|3min|4fmin|4rint|5round|6select|5trunc)[IE]"
-    r"|^@_ZN5metal(?:mi|ng|pl)ERKNS_3vec"
 )
 _HOOK = "@pm_check_width"
 
@@ -103,10 +98,10 @@ def watch_widths(module: str) -> str:
         pieces.append(module[at:start])
         for line in function.lines:
             described = function.describe_line(line)
-            operations = dict.fromkeys(o for value, o in described if flow.matters(_at(name, value), o))
-            placed = _LOCATION.search(line) if operations else None
+            operation = next((o for value, o in described if flow.matters(_at(name, value), o)), None)
+            placed = _LOCATION.search(line) if operation else None
             place = places.find(placed[1]) if placed else None
-            for operation in operations if place else ():
+            if place and operation:
                 file = f"@pm.width.file.{files.setdefault(place[0], len(files))}"
                 site = f"{{ ptr {file}, i32 {place[1]}, i32 {operation.number} }}"
                 site_number = sites.setdefault(site, len(sites))
@@ -258,16 +253,6 @@ class _Function:
             if vectors[4]:
                 yield self.find_place(pair[0]), described
 
-        elif called and (floated := _FLOATED_VECTOR.match(called[2])):
-            vector, *numbers = _read_arguments(called[3])
-            digits, is_vector = _DIGITS[_FLOATS[floated[1]]], called[2].endswith("EEE")
-            for kind, number in zip(floated[3], numbers, strict=False):
-                bits = _BITS.get(kind, 0)
-                if bits > digits and number.startswith("%"):
-                    code = _OPERATIONS["sitofp"] | _SIGNED * (kind in "ils") | bits << 8 | digits << 16
-                    elements = int(floated[2]) if is_vector else 0
-                    yield self.find_place(vector), _Operation(code, bits, (number,), elements=elements, is_float=True)
-
     def describe(self, name: str, opcode: str, rest: str) -> _Operation | None:
         """What is checked of an operation on its way to an address; None for nothing."""
         if opcode in ("trunc", "zext") and (converted := _CONVERSION.match(rest)):
@@ -397,10 +382,6 @@ class _Flow:
             opcode, rest = self.by_name[owner].results.get(name, ("", "")) if owner else ("", "")
             if opcode in ("fptosi", "fptoui") and (rounded := _ROUNDING.match(rest)):
                 yield owner, rounded[2]
-        for name, function in self.by_name.items():
-            for callee, arguments in function.arguments:
-                if _ROUNDED_VECTOR.match(callee) and _at(name, function.find_place(arguments[0])) in self.wanted:
-                    yield _at(name, function.find_place(arguments[1]))
 
     def _follow(self, pending: list[Value], reached: set[Value], further: frozenset[str] = frozenset()) -> None:
         while pending:

@@ -155,33 +155,6 @@ kernel void negated_float(ARGUMENTS) {
   float at = -float(a);  // negated_float
   out[i] = x[max(min(int(-at), 7), 0)];
 }
-kernel void vector_of_floats(ARGUMENTS) {
-  const float2 at = float2(uint2(a, 1));  // vector_of_floats
-  const uint2 place = uint2(floor(at - 1.0f));
-  out[i] = x[min(place.x, 7u)];
-}
-kernel void vector_of_numbers(ARGUMENTS) {
-  float4 at = float4(0.5f, a, i, 2);  // vector_of_numbers
-  const int4 place = int4(-at);
-  out[i] = x[clamp(-place.y, 0, 7)];
-}
-kernel void vector_of_halves(ARGUMENTS) {
-  const half2 at = half2(int2(a, 1));  // vector_of_halves
-  out[i] = x[min(uint2(at).x, 7u)];
-}
-kernel void vector_in_three(ARGUMENTS) {
-  float3 at = float3(int3(a, 1, 2));  // vector_in_three
-  at = at + float3(1, 0, 0);
-  out[i] = x[min(int3(at).x, 7)];
-}
-kernel void scaled_vector(ARGUMENTS) {
-  const float2 at = float2(uint2(a, 1)) * 0.5f;
-  out[i] = x[min(uint2(at).x, 7u)];
-}
-kernel void vector_of_data(ARGUMENTS) {
-  const float2 both = float2(uint2(a, b));
-  out[i] = both.x + float2(int2(a, b)).y + x[i];
-}
 kernel void copied_float(ARGUMENTS) {
   float at = float(a);  // copied_float
   at = precise::trunc(abs(floor(ceil(rint(round(at))))));
