@@ -136,6 +136,9 @@ RULES: tuple[Rule, ...] = (
             "float g(threadgroup float* p, float v) { return v; } void f() { threadgroup float x[4], y = 1; g(x, y); }",
             "float g(device int* p) { return 0; } void f() { { threadgroup int x[4]; } { device int* x = 0; g(x); } }",
             "template <class P> float g(P p) { return *p; } void f() { threadgroup float x[4]; g(x); g(*x); g(x[0]); }",
+            "void f(constant float* a) { const constant float* rows[2] = {a, a}; rows[0] = a; }",
+            "float g(thread float* p) { return *p; } void f() { threadgroup float x[4]; { float x[2] = {}; g(x); } }",
+            "float g(thread float* p); void f() { threadgroup float x[4]; auto h = [](thread float* x) { g(x); }; }",
         ),
     ),
     Rule(

@@ -279,19 +279,32 @@ def mismatches(unit: Unit) -> Objection:
 
 
 def _local_pointers(body: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
-    """The arrays and pointers that statements of a body declare with an address space: names, with their spaces."""
+    """The arrays and pointers that statements of a body declare with an address space: names, with their spaces.
+
+    Left out are names that the body declares again, in a block, a lambda or a class.
+    """
+    declared = Counter(token.text for at, token in enumerate(body) if _is_declared(body, at))
     for at, token in enumerate(body):
         if token.text not in _SPACES or _previous(body, at) not in (";", "{", "}", "const"):
             continue
         depth = stars = 0
         for k in range(at + 1, len(body)):
-            text = body[k].text
+            text, name = body[k].text, body[k - 1].text
             if depth == 0 and text in ("[", "=", ";", "(", ",", ")", "{"):
-                if text == "[" or (stars and text in ("=", ";")):
-                    yield body[k - 1].text, token.text
+                is_array = text == "[" and not stars and token.text != "constant"
+                if (is_array or (stars and text in ("=", ";"))) and declared[name] == 1:
+                    yield name, token.text
                 break
             depth += (text == "<") - {">": 1, ">>": 2}.get(text, 0)
             stars += depth == 0 and text == "*"
+
+
+def _is_declared(body: tuple[Token, ...], at: int) -> bool:
+    """Whether a name stands behind a type, or behind what may be one: `x * y` counts."""
+    before = at - 2 if _previous(body, at) in ("*", "&") else at - 1
+    if before < 0 or body[before].text == "return":
+        return False
+    return body[before].kind is TokenKind.IDENTIFIER or body[before].text == ">"
 
 
 def is_written(body: tuple[Token, ...], at: int) -> bool:

@@ -216,7 +216,9 @@ static MTLGPUFamily newest_family() {
   return NO;
 }
 - (void)sampleTimestamps:(MTLTimestamp*)cpuTimestamp gpuTimestamp:(MTLTimestamp*)gpuTimestamp {
-  *cpuTimestamp = *gpuTimestamp = clock_gettime_nsec_np(CLOCK_MONOTONIC);
+  for (MTLTimestamp* timestamp : {cpuTimestamp, gpuTimestamp}) {
+    if (timestamp) *timestamp = clock_gettime_nsec_np(CLOCK_MONOTONIC);
+  }
 }
 - (NSUInteger)maxBufferLength {
   return porter_memory_use().capacity;

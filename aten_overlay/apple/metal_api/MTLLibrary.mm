@@ -298,6 +298,9 @@ std::string porter::metal::missing_function() {
 }
 // The specialized name is for functions that other code calls; a kernel's is its own.
 - (id<MTLFunction>)newFunctionWithDescriptor:(MTLFunctionDescriptor*)descriptor error:(NSError**)error {
+  if (!descriptor.name.length) {
+    porter::objc::fail("PTR124: newFunctionWithDescriptor: takes a descriptor with the name of a function");
+  }
   return [self newFunctionWithName:descriptor.name constantValues:descriptor.constantValues error:error];
 }
 - (MTLLibraryType)type {

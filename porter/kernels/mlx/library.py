@@ -14,7 +14,9 @@ _ENTRY = "mlx/backend/metal/kernels/utils.h"
 _INCLUDE = re.compile(r'^#include "(mlx/[\w./]+)"$')
 # A name that stands where C++ declares one, outside of any body.
 _DECLARED = re.compile(
-    r"^(?:struct|class|#define|using)\s+(\w+)|^typedef [\w ]+ (\w+);|^(?:inline|METAL_FUNC) [\w<>, ]+?\s(\w+)\(", re.M
+    r"^(?:struct|class|#define)\s+(\w+)|^using (\w+) =|^typedef [\w ]+ (\w+);"
+    r"|^(?:inline|METAL_FUNC) [\w<>, ]+?\s(\w+)\(",
+    re.M,
 )
 _COMPLEX = (("float2", "complex64_t"),)  # as porter's kernels pass it, and as MLX does
 
