@@ -117,7 +117,7 @@ _FILLED = """kernel void fill(device float* out [[buffer(0)]], uint lane [[threa
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (lane == 0) {
-    parts[group] = out[group];
+    out[group] = parts[group];
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -145,6 +145,14 @@ _BARRIER = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
         Case(
             {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER + _BARRIER, _BARRIER)},
             before={f"{KERNELS}/Planted.metal": _FILLED},
+        ),
+        Case(
+            {
+                f"{KERNELS}/Planted.metal": _FILLED.replace("out[group] = parts[group]", "parts[lane + 1] = 1").replace(
+                    _BARRIER, "", 1
+                )
+            },
+            before={f"{KERNELS}/Planted.metal": _FILLED.replace("out[group] = parts[group]", "parts[lane + 1] = 1")},
         ),
         Case(
             {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER, "", 1).replace("[group]", "[lane]")},
@@ -175,15 +183,14 @@ def missing_barrier(change: Change) -> Iterator[Remark]:
                     declared.append(scalar)
                 elif scalar.isidentifier():
                     yield from _check_element(kernel, scalar)
-        for name in declared:
-            yield from _check_array(kernel, name)
-            yield from _check_turns(kernel, name)
-            yield from _check_element(kernel, name)
-        yield from _find_joined(kernel, declared)
+        checks = (_check_array, _check_turns, _check_element)
+        remarks = [remark for name in declared for check in checks for remark in check(kernel, name)]
+        lines = {remark.line for remark in remarks}
+        yield from (*remarks, *(remark for remark in _find_joined(kernel, declared) if remark.line not in lines))
 
 
 def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
-    """A barrier that is gone from between two parts of a kernel which use an array, and of which one writes it.
+    """A barrier that is gone from between two parts of a kernel, of which one writes an array and one reads it.
 
     The parts stay as they were. That the rule has found something else there before the change does not excuse it.
     """
@@ -203,13 +210,18 @@ def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
             # A type stands before the name where it is declared
             uses = [at for at in range(first, last) if after[at : at + 2] == [name, "["]]
             uses = [at for at in uses if after[at - 1] == "return" or not after[at - 1].isidentifier()]
-            places = {"".join(t.text for t in kernel.subscript(at + 1)) for at in uses}
-            is_split = any(at < start for at in uses) and any(at >= start for at in uses)
-            if is_split and len(places) > 1 and any(is_written(kernel.body, at) for at in uses):
-                what = f"a barrier is gone between two uses of `{name}` in kernel `{kernel.name}`"
-                hint = "Keep `threadgroup_barrier(mem_flags::mem_threadgroup)` between them."
-                at = next(at for at in uses if at >= start)
-                yield kernel.file.remark(kernel.body[at].start, what, hint)
+            # Of two branches one runs
+            pairs = [(a, b) for a in uses for b in uses if a < start <= b and "else" not in after[start:b]]
+            for one, other in pairs:
+                places = ({t.text for t in kernel.subscript(at + 1)} - {"(", ")"} for at in (one, other))
+                if (
+                    is_written(kernel.body, one) != is_written(kernel.body, other)
+                    and len({*map(frozenset, places)}) > 1
+                ):
+                    what = f"a barrier is gone between two uses of `{name}` in kernel `{kernel.name}`"
+                    hint = "Keep `threadgroup_barrier(mem_flags::mem_threadgroup)` between them."
+                    yield kernel.file.remark(kernel.body[other].start, what, hint)
+                    break
         return
 
 
@@ -601,6 +613,20 @@ _WIDENED = re.compile(
             {f"{KERNELS}/Planted.metal": _SUMMED.replace("long offset", "int offset").replace("out[offset]", "out[0]")},
             before={f"{KERNELS}/Planted.metal": _SUMMED},
         ),
+        Case(
+            {f"{KERNELS}/Planted.metal": _SUMMED.replace("long offset", "int offset").replace("strides[i]", "(i + 1)")},
+            before={f"{KERNELS}/Planted.metal": _SUMMED},
+        ),
+        Case(
+            {
+                f"{KERNELS}/Planted.metal": _SUMMED.replace(
+                    "  long offset", "  { int offset = 0; offset += 4; }\n  long offset"
+                )
+            },
+            before={
+                f"{KERNELS}/Planted.metal": _SUMMED.replace("  long offset", "  { long offset = 0; }\n  long offset")
+            },
+        ),
         metal_case(_NARROW_OFFSET.replace("uint offset", "ulong offset")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("uint at =", "long at =")),
         metal_case(_NARROW_HELPER.replace("uint offset", "ulong offset").replace("indices", "sizes")),
@@ -664,7 +690,7 @@ def index_width(change: Change) -> Iterator[Remark]:
                 )
         strides = {
             name for space, kind, star, name in zip(texts, texts[1:], texts[2:], texts[3:], strict=False)
-            if space == "constant" and kind in _WIDE and star == "*"
+            if space == "constant" and kind in _WIDE and star == "*" and name.isidentifier()
         }  # fmt: skip
         yield from _find_accumulated(kernel, wide | strides)
     for file in change.metal:
@@ -713,20 +739,18 @@ def _read_declared(kernel: Kernel, at: int) -> tuple[str, list[str]]:
 def _find_accumulated(kernel: Kernel, wide: set[str]) -> Iterator[Remark]:
     """A 32-bit local to which products with 64-bit numbers are added: `offset += pos * strides[d]`."""
     body = kernel.body
-    narrow = {
-        body[at + 1].text: at for at, token in enumerate(body[:-2])
-        if token.text in _NARROW and body[at + 2].text == "=" and body[at - 1].text not in ("<", "(")
-    }  # fmt: skip
+    declared = dict[str, int]()  # where names were declared last: blocks have locals of one name
     for at, token in enumerate(body[:-1]):
-        if token.text in narrow and body[at + 1].text == "+=":
+        if at + 2 < len(body) and token.text in {*_NARROW, *_WIDE} and body[at + 2].text == "=":
+            declared[body[at + 1].text] = at
+        if token.text in declared and body[at + 1].text == "+=":
+            kind = declared[token.text]
             end = next((k for k in range(at, len(body)) if body[k].text == ";"), at)
             value = {later.text for later in body[at:end]}
-            declared = body[narrow[token.text]].start
-            is_new = kernel.file.touches(token.start, body[end].start) or kernel.file.is_added(declared)
-            if is_new and "*" in value and wide & value and _addresses(kernel, token.text):
-                yield _remark(
-                    kernel, narrow[token.text], f"`{token.text}` of kernel `{kernel.name}` adds up offsets in 32 bits"
-                )
+            is_narrow = body[kind].text in _NARROW and body[kind - 1].text not in ("<", "(")
+            is_new = kernel.file.touches(token.start, body[end].start) or kernel.file.is_added(body[kind].start)
+            if is_narrow and is_new and "*" in value and wide & value and _addresses(kernel, token.text):
+                yield _remark(kernel, kind, f"`{token.text}` of kernel `{kernel.name}` adds up offsets in 32 bits")
 
 
 def _remark(kernel: Kernel, at: int, what: str) -> Remark:
@@ -777,6 +801,14 @@ _UPDATES = frozenset({"+=", "-=", "*=", "|=", "&=", "^="})
         metal_case(_BINNING.replace("  bins[bin]", "  bins += index * 8;\n  bins[bin]")),
         metal_case(_BINNING.replace("  bins[bin]", "  if (index == 0) bins[bin]")),
         Case(
+            {
+                f"{KERNELS}/Planted.metal": _COUNTING_LOCALLY.replace(
+                    "  parts[at % 4] +=", "  if (((device uint*)bins)[at] > 1) parts[at % 4] +="
+                )
+            },
+            before={f"{KERNELS}/Planted.metal": _COUNTING_UP},
+        ),
+        Case(
             {f"{KERNELS}/Planted.metal": _COUNTING_LOCALLY},
             before={f"{KERNELS}/Planted.metal": _COUNTING_UP},
         ),
@@ -819,6 +851,8 @@ def shared_update(change: Change) -> Iterator[Remark]:
             if token.text not in _UPDATES or not function.file.is_added(token.start):
                 continue
             start = next((k + 1 for k in range(at, -1, -1) if body[k].text in (";", "{", "}")), 0)
+            if body[start].text in ("if", "for", "while"):
+                start = _skip_brackets([t.text for t in body], start + 1, "(", ")")
             words = [t.text for t in body[start:at] if t.text.isidentifier()]
             is_memory = "device" in words or any(
                 p.name in words[:1] and p.space == "device" for p in function.parameters

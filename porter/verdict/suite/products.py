@@ -61,7 +61,8 @@ def make_factors(tensor: torch.Tensor) -> torch.Tensor:
     """Elements for a tensor of which no product vanishes or overflows, whichever of them it has, in whatever order.
 
     Floating ones are of either sign, and but for a few, which are two or a half, they are ones: products are exact.
-    These few are at the corners, where rows along each dimension begin and end, and spread over the tensor.
+    Half of these few are at corners, where rows along each dimension end or begin, the last ones first. The others are
+    spread over the tensor.
     """
     count = tensor.numel()
     generator = torch.Generator().manual_seed(0)
