@@ -125,6 +125,7 @@ _FILLED = """kernel void fill(device float* out [[buffer(0)]], uint lane [[threa
 }
 """
 _BARRIER = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+_BY_ONE_TWICE = _FILLED.replace("group == 0", "lane == 0").replace("parts[lane] = 0", "parts[0] = 0")
 
 
 @rule(
@@ -153,6 +154,10 @@ _BARRIER = "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
                 )
             },
             before={f"{KERNELS}/Planted.metal": _FILLED.replace("out[group] = parts[group]", "parts[lane + 1] = 1")},
+        ),
+        Case(
+            {f"{KERNELS}/Planted.metal": _BY_ONE_TWICE.replace(_BARRIER, "", 1)},
+            before={f"{KERNELS}/Planted.metal": _BY_ONE_TWICE},
         ),
         Case(
             {f"{KERNELS}/Planted.metal": _FILLED.replace(_BARRIER, "", 1).replace("[group]", "[lane]")},
@@ -200,6 +205,7 @@ def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
     code = kernel.file.earlier.code
     before = [token.text for token in code if earlier.body_start <= token.start < earlier.body_end]
     after = [token.text for token in kernel.body]
+    branches = list(_find_branches(after, add_made(after, kernel.positions(*_GRID))))
     for start, end in _list_barriers(before):
         if before[:start] + before[end:] != after:
             continue
@@ -213,6 +219,8 @@ def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
             # Of two branches one runs
             pairs = [(a, b) for a in uses for b in uses if a < start <= b and "else" not in after[start:b]]
             for one, other in pairs:
+                if _are_of_one_thread(branches, one, other):
+                    continue
                 places = ({t.text for t in kernel.subscript(at + 1)} - {"(", ")"} for at in (one, other))
                 if (
                     is_written(kernel.body, one) != is_written(kernel.body, other)
@@ -223,6 +231,12 @@ def _find_joined(kernel: Kernel, arrays: list[str]) -> Iterator[Remark]:
                     yield kernel.file.remark(kernel.body[other].start, what, hint)
                     break
         return
+
+
+def _are_of_one_thread(branches: Iterable[tuple[int, int, str]], *places: int) -> bool:
+    """Whether statements at all places run where one same condition holds, of one position."""
+    guards = ({text for begin, end, text in branches if begin <= at < end} for at in places)
+    return any("==" in text for text in set.intersection(*guards))
 
 
 def _list_barriers(texts: list[str]) -> list[tuple[int, int]]:
@@ -273,7 +287,9 @@ def _find_branches(texts: list[str], positioned: set[str]) -> Iterator[tuple[int
 
 def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
     """The first read of an array behind a write of another element, with no barrier between."""
-    body, written = kernel.body, ""
+    body, written, writer = kernel.body, "", 0
+    texts = [token.text for token in body]
+    branches = list(_find_branches(texts, add_made(texts, kernel.positions(*_GRID))))
     for at, token in enumerate(body[:-1]):
         if token.text == "threadgroup_barrier":
             written = ""
@@ -281,8 +297,8 @@ def _check_array(kernel: Kernel, name: str) -> Iterator[Remark]:
             continue
         index = "".join(later.text for later in kernel.subscript(at + 1))
         if is_written(body, at):
-            written = written or index
-        elif written and written != index:
+            written, writer = (written, writer) if written else (index, at)
+        elif written and written != index and not _are_of_one_thread(branches, writer, at):
             yield kernel.file.remark(
                 token.start,
                 f"kernel `{kernel.name}` reads `{name}[{index}]` behind `{name}[{written}]`, with no barrier between",
@@ -618,6 +634,10 @@ _WIDENED = re.compile(
             before={f"{KERNELS}/Planted.metal": _SUMMED},
         ),
         Case(
+            {f"{KERNELS}/Planted.metal": _SUMMED.replace("  for", "  { int offset = 0; }\n  for")},
+            before={f"{KERNELS}/Planted.metal": _SUMMED},
+        ),
+        Case(
             {
                 f"{KERNELS}/Planted.metal": _SUMMED.replace(
                     "  long offset", "  { int offset = 0; offset += 4; }\n  long offset"
@@ -739,8 +759,13 @@ def _read_declared(kernel: Kernel, at: int) -> tuple[str, list[str]]:
 def _find_accumulated(kernel: Kernel, wide: set[str]) -> Iterator[Remark]:
     """A 32-bit local to which products with 64-bit numbers are added: `offset += pos * strides[d]`."""
     body = kernel.body
-    declared = dict[str, int]()  # where names were declared last: blocks have locals of one name
+    scopes = [dict[str, int]()]  # where each block's names were declared
     for at, token in enumerate(body[:-1]):
+        if token.text == "{":
+            scopes.append(dict(scopes[-1]))
+        elif token.text == "}" and len(scopes) > 1:
+            scopes.pop()
+        declared = scopes[-1]
         if at + 2 < len(body) and token.text in {*_NARROW, *_WIDE} and body[at + 2].text == "=":
             declared[body[at + 1].text] = at
         if token.text in declared and body[at + 1].text == "+=":

@@ -61,7 +61,7 @@ def make_factors(tensor: torch.Tensor) -> torch.Tensor:
     """Elements for a tensor of which no product vanishes or overflows, whichever of them it has, in whatever order.
 
     Floating ones are of either sign, and but for a few, which are two or a half, they are ones: products are exact.
-    Half of these few are at corners, where rows along each dimension end or begin, the last ones first. The others are
+    Half of these few are at corners, so that the first and the last row along each dimension have one. The others are
     spread over the tensor.
     """
     count = tensor.numel()
@@ -84,12 +84,17 @@ def make_factors(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _list_corners(shape: Sequence[int]) -> Iterator[int]:
-    """The places of the elements that are last or first in each dimension, that which is last in all first."""
+    """The places of the elements that are last or first in each dimension: one, then the one across from it."""
+    listed = set[int]()
     for corner in product(*({size - 1: None, 0: None} for size in shape)):
-        place = 0
-        for at, size in zip(corner, shape, strict=True):
-            place = place * size + at
-        yield place
+        across = (size - 1 - at for at, size in zip(corner, shape, strict=True))
+        for places in (corner, across):
+            place = 0
+            for at, size in zip(places, shape, strict=True):
+                place = place * size + at
+            if place not in listed:
+                listed.add(place)
+                yield place
 
 
 def keep_products(op: Callable[..., Any], sample: SampleInput, resized: SampleInput) -> SampleInput:

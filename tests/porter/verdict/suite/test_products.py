@@ -50,7 +50,9 @@ def test_no_product_of_factors_vanishes(dtype: torch.dtype, shape: tuple[int, ..
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
-@pytest.mark.parametrize("shape", [(1,), (512,), (1024,), (2, 1024), (1024, 3), (2, 3, 300)])
+@pytest.mark.parametrize(
+    "shape", [(1,), (512,), (1024,), (2, 1024), (1024, 3), (2, 3, 300), (300, 8, 8, 8), (2, 50, 2, 2, 3)]
+)
 def test_the_ends_of_rows_are_missed_in_products(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     factors = make_factors(torch.empty(shape, dtype=dtype))
     for dim, size in enumerate(shape):
