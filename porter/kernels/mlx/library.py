@@ -12,7 +12,7 @@ from porter.kernels.signature import HELPERS, words
 
 _ENTRY = "mlx/backend/metal/kernels/utils.h"
 _INCLUDE = re.compile(r'^#include "(mlx/[\w./]+)"$')
-# A name that stands where C++ declares one, outside of any body.
+# What a line of a header declares: a class, a macro, an alias or a function.
 _DECLARED = re.compile(
     r"^(?:struct|class|#define)\s+(\w+)|^using (\w+) =|^typedef [\w ]+ (\w+);"
     r"|^(?:inline|METAL_FUNC) [\w<>, ]+?\s(\w+)\(",
